@@ -27,6 +27,7 @@ mod filter;
 mod input;
 mod memory;
 mod missing;
+mod open_files;
 mod output;
 mod process_args;
 mod profile;
@@ -64,6 +65,7 @@ pub(crate) enum Outcome {
 #[must_use]
 pub fn etlkit_main(allocated: fn() -> u64) -> ExitCode {
     memory::count_with(allocated);
+    open_files::raise_limit();
     run(wild::args_os())
 }
 
@@ -71,6 +73,7 @@ pub fn etlkit_main(allocated: fn() -> u64) -> ExitCode {
 #[must_use]
 pub fn etlverify_main(allocated: fn() -> u64) -> ExitCode {
     memory::count_with(allocated);
+    open_files::raise_limit();
     ExitCode::from(tool::etlverify(wild::args_os()))
 }
 

@@ -24,17 +24,18 @@ pub(crate) struct SchemaArgs {
     /// .xml); may be repeated
     #[arg(long, value_name = "FILE|DIR")]
     manifest: Vec<PathBuf>,
-    /// Decode WPP messages with this TMF file, or with all in a directory (.tmf); may be repeated
+    /// Decode WPP messages with this TMF file or PDB, or with all in a directory (.tmf, .pdb); may be
+    /// repeated
     #[arg(long, value_name = "FILE|DIR")]
     tmf: Vec<PathBuf>,
 }
 
 const MANIFEST: &str =
     "name an instrumentation manifest: the XML (.man, .xml) that a provider is compiled from";
-const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
+const TMF: &str = "name a TMF file, or the private PDB of the program";
 
 const MANIFEST_EXTENSIONS: &[&str] = &["man", "xml"];
-const TMF_EXTENSIONS: &[&str] = &["tmf"];
+const TMF_EXTENSIONS: &[&str] = &["tmf", "pdb"];
 
 impl SchemaArgs {
     /// The name of the tables of the CLR's events, unless they are the default.
@@ -76,20 +77,62 @@ impl SchemaArgs {
             }
         }
         for path in &files(&self.tmf, TMF_EXTENSIONS, TMF)? {
-            let text = read(path, TMF)?;
             let name = input::display(path);
+            let text = match message_formats(path) {
+                Ok(text) => text,
+                // Other PDBs of a directory may be public, without messages.
+                Err(failure) if !self.tmf.contains(path) => {
+                    stderr_line!("note: {name} is left out: {}", failure.message_about(&name));
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
             let tmf =
                 tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
             for note in tmf.notes {
-                stderr_line!(
-                    "note: {name}: line {}: unknown type {}; the message shows bytes from there on",
-                    note.line,
-                    note.item
-                );
+                print_note(&name, &note);
             }
             store.add_schemas(tmf.schemas);
         }
         Ok(store)
+    }
+}
+
+/// The text of a TMF file, or the same text from a PDB.
+fn message_formats(path: &Path) -> Result<String, Failure> {
+    let extension = path.extension().and_then(OsStr::to_str);
+    if !extension.is_some_and(|extension| extension.eq_ignore_ascii_case("pdb")) {
+        return read(path, TMF);
+    }
+    let text = messages_of_pdb(path)?;
+    if text.is_empty() {
+        let message = "the PDB has no WPP messages: public PDBs are stripped of them";
+        return Err(Failure::new(input::display(path), message).hint(TMF));
+    }
+    Ok(text)
+}
+
+#[cfg(feature = "symbols")]
+fn messages_of_pdb(path: &Path) -> Result<String, Failure> {
+    etl_analysis::pdb::message_formats(path)
+        .map_err(|error| Failure::new(input::display(path), error.reason().to_string()).hint(TMF))
+}
+
+#[cfg(not(feature = "symbols"))]
+fn messages_of_pdb(_: &Path) -> Result<String, Failure> {
+    Err(crate::symbols::missing("--tmf with a PDB"))
+}
+
+/// Prints a remark on a line of a TMF file.
+fn print_note(name: &str, note: &tmf::TmfNote) {
+    match note {
+        tmf::TmfNote::UnknownType { line, item } => stderr_line!(
+            "note: {name}: line {line}: unknown type {item}; the message shows bytes from there on"
+        ),
+        tmf::TmfNote::MessageNumber { line, number } => stderr_line!(
+            "note: {name}: line {line}: no record can have message number {number}; it is left out"
+        ),
+        _ => {}
     }
 }
 

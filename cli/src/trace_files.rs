@@ -107,9 +107,15 @@ fn list(
         let path = entry.path();
         if entry.file_type()?.is_dir() {
             directories.push(path);
-        } else if is_trace(&path) && fs::metadata(&path).map_or(true, |file| file.is_file()) {
-            // A link to nothing is an error when it is opened.
-            found.push(Ok(path));
+        } else if is_trace(&path) {
+            if input::is_pipe(&path) {
+                // Opening it would wait for a program that may never come.
+                let name = input::display(&path);
+                stderr_line!("note: {name}: is a named pipe and is left out: name it to read it");
+            } else if fs::metadata(&path).map_or(true, |file| file.is_file()) {
+                // A link to nothing is an error when it is opened.
+                found.push(Ok(path));
+            }
         }
     }
     Ok(())

@@ -12,26 +12,36 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A file or directory that is removed if a signal ends the tool before this is dropped.
 #[derive(Debug)]
-pub(crate) struct Unfinished(PathBuf);
+pub(crate) struct Unfinished {
+    /// `None` for a file without a name, which the system removes.
+    path: Option<PathBuf>,
+}
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        paths().remove(&self.0);
+        if let Some(path) = &self.path {
+            paths().remove(path);
+        }
     }
 }
 
-/// Creates a file or directory that is removed if a signal ends the tool; `path` returns its path.
+/// Creates a file or directory that is removed if a signal ends the tool; `path` returns its path,
+/// if it has one.
 pub(crate) fn create<T>(
     create: impl FnOnce() -> io::Result<T>,
-    path: impl FnOnce(&T) -> &Path,
+    path: impl FnOnce(&T) -> Option<&Path>,
 ) -> io::Result<(T, Unfinished)> {
     signals::watch();
     // A signal waits for the lock, so it also removes a file that is being created.
     let mut paths = paths();
     let created = create()?;
-    let path = std::path::absolute(path(&created))?;
+    let Some(path) = path(&created) else {
+        return Ok((created, Unfinished { path: None }));
+    };
+    let path = std::path::absolute(path)?;
     paths.insert(path.clone());
-    Ok((created, Unfinished(path)))
+    let path = Some(path);
+    Ok((created, Unfinished { path }))
 }
 
 fn paths() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -71,7 +81,10 @@ mod signals {
     use std::sync::{Once, mpsc};
     use std::thread;
 
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
@@ -79,6 +92,9 @@ mod signals {
     pub fn watch() {
         static WATCHED: Once = Once::new();
         WATCHED.call_once(|| {
+            // With a handler, a write beyond the largest size of a file is an error like any other
+            // (`ulimit -f`).
+            let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
             let (registered, wait) = mpsc::channel::<()>();
             // Without the thread a signal ends the tool as it does by default.
             let _ = thread::Builder::new().spawn(move || {

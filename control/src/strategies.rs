@@ -152,12 +152,18 @@ fn cases_from(
     events: BoxedStrategy<EventKey>,
     keywords: Arc<[Keyword]>,
 ) -> impl Strategy<Value = Case> {
-    (sessions, events, any::<bool>(), 0usize..4).prop_map(
-        move |(mut session, event, pass, part)| {
-            if pass {
+    (sessions, events, any::<bool>(), 0usize..4, any::<bool>()).prop_map(
+        move |(mut session, event, pass, part, is_near_miss)| {
+            if pass || is_near_miss {
                 admit(&mut session, &event);
-            } else {
+            }
+            if !pass {
                 refuse(&mut session, &event, part);
+            }
+            // Only one part of the rule refuses a near miss, and for a narrow reason.
+            if is_near_miss {
+                make_all_partial(&mut session, &event);
+                list_similar_id(&mut session, &event);
             }
             Case {
                 session,
@@ -224,6 +230,23 @@ fn refuse(session: &mut Enablement, event: &EventKey, first_part: usize) {
     }
 }
 
+/// Adds a keyword of the event to an `all` mask that refuses it: a filter for which one of the bits
+/// is enough differs from the rule only then.
+fn make_all_partial(session: &mut Enablement, event: &EventKey) {
+    if event.keyword != 0 && session.all & !event.keyword != 0 {
+        session.all |= lowest(event.keyword);
+    }
+}
+
+/// Adds an id with the low byte of the event's id to a list of ids.
+fn list_similar_id(session: &mut Enablement, event: &EventKey) {
+    let similar = event.id ^ 0x100;
+    match &mut session.ids {
+        IdFilter::In(ids) | IdFilter::Out(ids) if !ids.contains(&similar) => ids.push(similar),
+        _ => {}
+    }
+}
+
 /// Masks of up to three of a provider's keywords, by name; 0 if there are none.
 pub fn named_masks(provider: &Provider) -> impl Strategy<Value = NamedMask> + use<> {
     let keywords = provider.keywords.clone();
@@ -261,9 +284,22 @@ pub fn id_filters() -> impl Strategy<Value = IdFilter> {
 fn filters_of(ids: BoxedStrategy<u16>) -> impl Strategy<Value = IdFilter> {
     prop_oneof![
         3 => Just(IdFilter::Any),
-        1 => vec(ids.clone(), IDS).prop_map(IdFilter::In),
-        1 => vec(ids, IDS).prop_map(IdFilter::Out),
+        1 => lists_of(ids.clone()).prop_map(IdFilter::In),
+        1 => lists_of(ids).prop_map(IdFilter::Out),
     ]
+}
+
+/// Lists of ids, each once, in no order.
+fn lists_of(ids: BoxedStrategy<u16>) -> impl Strategy<Value = Vec<u16>> {
+    vec(ids, IDS).prop_map(|ids| {
+        let mut list = Vec::new();
+        for id in ids {
+            if !list.contains(&id) {
+                list.push(id);
+            }
+        }
+        list
+    })
 }
 
 /// The properties of any event on which the rule depends.
@@ -281,7 +317,13 @@ pub fn event_keys_of(provider: &Provider) -> impl Strategy<Value = EventKey> + u
     if keys.is_empty() {
         keys.push(EventKey::default());
     }
-    select(keys)
+    // Few events have no keyword, and they have a rule of their own.
+    let mut without_keyword = keys.clone();
+    without_keyword.retain(|key| key.keyword == 0);
+    if without_keyword.is_empty() {
+        without_keyword.clone_from(&keys);
+    }
+    prop_oneof![7 => select(keys), 1 => select(without_keyword)]
 }
 
 fn key(event: &TableEvent) -> EventKey {
@@ -332,6 +374,9 @@ fn with(
         }
     })
 }
+
+#[cfg(test)]
+mod planted_faults;
 
 #[cfg(test)]
 mod tests {

@@ -155,6 +155,10 @@ pub const UNKNOWN_ID: u32 = u32::MAX;
 /// The first half of a kernel-format record's marker word: `SYSTEM_TRACE_VERSION`.
 pub const SYSTEM_TRACE_VERSION: u8 = 2;
 
+/// The same half in the header record of a private session: the process writes the file itself and
+/// sets no version.
+pub const PRIVATE_TRACE_VERSION: u8 = 0;
+
 /// Set in the top byte of the first word of every record.
 pub const MARKER_TRACE: u8 = 0x80;
 
@@ -635,6 +639,41 @@ pub mod hook {
     pub const STACK_KEY_KERNEL: u16 = 0x1825;
     /// The key of the user part of a call stack.
     pub const STACK_KEY_USER: u16 = 0x1826;
+
+    /// Whether all records with this hook have the same few fields, of less than 128 bytes: no
+    /// texts, stacks or lists. A longer one hides other records. Nothing in it comes from a program
+    /// that is traced.
+    #[must_use]
+    pub const fn has_fixed_layout(hook: u16) -> bool {
+        matches!(
+            hook,
+            DISK_READ
+                | DISK_WRITE
+                | DISK_READ_INIT
+                | DISK_WRITE_INIT
+                | DISK_FLUSH
+                | DISK_FLUSH_INIT
+                | HARD_FAULT
+                | VIRTUAL_ALLOC
+                | VIRTUAL_FREE
+                | FILE_CLEANUP
+                | FILE_CLOSE
+                | FILE_READ
+                | FILE_WRITE
+                | FILE_OPERATION_END
+                | CSWITCH
+                | READY_THREAD
+                | SAMPLE
+                | ISR_MSI
+                | THREADED_DPC
+                | ISR
+                | DPC
+                | TIMER_DPC
+                | SET_INTERVAL
+                | COLLECTION_START
+                | COLLECTION_END
+        )
+    }
 }
 
 /// Name and GUID of each kernel group, by group byte. The classic presentation uses the GUIDs.
@@ -701,6 +740,36 @@ pub const fn group_guid(group_byte: u8) -> Option<Guid> {
 #[must_use]
 pub fn group_name(group_byte: u8) -> Option<&'static str> {
     group(group_byte).map(|(name, _)| *name)
+}
+
+/// The group whose class a kernel event has: its own, but a load of an image, which the kernel logs
+/// in the group of processes, has the class of images.
+#[must_use]
+pub const fn hook_group(hook: u16) -> u8 {
+    match hook {
+        hook::IMAGE_LOAD => (hook::IMAGE_UNLOAD >> 8) as u8,
+        hook => (hook >> 8) as u8,
+    }
+}
+
+/// The GUID of the class to which a kernel event belongs.
+///
+/// ```
+/// use etl_format::constants::{hook, hook_class, hook_class_name};
+///
+/// assert_eq!(hook_class_name(hook::IMAGE_LOAD), Some("Image"));
+/// assert_eq!(hook_class(hook::IMAGE_LOAD), hook_class(hook::IMAGE_UNLOAD));
+/// assert_eq!(hook_class_name(hook::PROCESS_START), Some("Process"));
+/// ```
+#[must_use]
+pub const fn hook_class(hook: u16) -> Option<Guid> {
+    group_guid(hook_group(hook))
+}
+
+/// The name of the class to which a kernel event belongs.
+#[must_use]
+pub fn hook_class_name(hook: u16) -> Option<&'static str> {
+    group_name(hook_group(hook))
 }
 
 /// The width of pointers in a record's payload.

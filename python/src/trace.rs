@@ -140,7 +140,7 @@ impl Trace {
     /// traces are checked as one recording.
     #[pyo3(signature = (*, allow=None, deny=None, enable=None, process=None,
         config=None, stale=false, progress=None))]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
     fn verify<'py>(
         &self,
         py: Python<'py>,
@@ -211,7 +211,7 @@ impl Trace {
     #[pyo3(signature = (*, provider=None, event=None, process=None, id=None, opcode=None, level=0,
         keyword=0, thread=None, start=None, end=None, r#where=None, grep=None, names=false,
         stale=false, order="time", progress=None))]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
     fn events<'py>(
         &self,
         py: Python<'py>,
@@ -289,7 +289,7 @@ impl Trace {
     /// A table: one of :func:`etwkit.tables`, or ``Provider.Event`` for the events of one kind.
     #[pyo3(signature = (name="events", *, columns=None, provider=None, event=None, process=None,
         id=None, level=0, keyword=0, start=None, end=None, names=true, batch_rows=65536))]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
     fn table<'py>(
         &self,
         py: Python<'py>,

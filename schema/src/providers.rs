@@ -123,6 +123,13 @@ pub const DOTNET_EVENT_PIPE: Guid = Guid::new(
     0x5160,
     [0xa7, 0xee, 0xb3, 0x3d, 0xa7, 0x73, 0x9e, 0x29],
 );
+/// PerfTrack's manifests, which a merge adds: classic events with the manifests of providers.
+pub const PERFTRACK_METADATA: Guid = Guid::new(
+    0xbf6e_f1cb,
+    0x89b5,
+    0x0490,
+    [0x80, 0xac, 0xb1, 0x80, 0xcf, 0xbc, 0xff, 0x0f],
+);
 /// `Universal.System`: processes, mappings and symbols that one_collect records on Linux.
 pub const UNIVERSAL_SYSTEM: Guid = Guid::new(
     0x8c10_7b6c,
@@ -185,7 +192,7 @@ pub mod kernel_class {
 }
 
 /// Names of providers that have no table and whose events do not carry their name.
-const WITHOUT_TABLE: [(Guid, &str); 5] = [
+const WITHOUT_TABLE: [(Guid, &str); 6] = [
     (
         KERNEL_EVENT_TRACING,
         "Microsoft-Windows-Kernel-EventTracing",
@@ -194,6 +201,7 @@ const WITHOUT_TABLE: [(Guid, &str); 5] = [
     (IMAGE_ID, "KernelTraceControl/ImageID"),
     (EVENT_METADATA, "KernelTraceControl/EventMetadata"),
     (SYSTEM_CONFIG_EX, "KernelTraceControl/SystemConfigEx"),
+    (PERFTRACK_METADATA, "KernelTraceControl/PerfTrackMetadata"),
 ];
 
 /// Classes of the kernel's groups, by group byte.

@@ -8,6 +8,16 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::model::ScriptLocation;
 
+/// Bytes of a line that are shown before the marked text, and from it on. A line can have 512 KiB,
+/// and a script 1,000 errors.
+const MAX_SHOWN: usize = 160;
+
+/// Bytes of a message.
+const MAX_TEXT: usize = 2048;
+
+/// What is shown instead of the rest of a line.
+const CUT: &str = "...";
+
 /// An error in a script: what is wrong, where, and what is expected. [`miette`] renders it with its
 /// location.
 #[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
@@ -34,9 +44,9 @@ impl ScriptError {
         let span = location.span();
         let source_code = location.source().clone();
         ScriptError {
-            message,
-            label,
-            help,
+            message: shortened(message),
+            label: shortened(label),
+            help: help.map(shortened),
             span,
             source_code,
         }
@@ -85,12 +95,16 @@ impl ScriptError {
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let number = before.matches('\n').count() + 1;
         let line_end = rest.find('\n').map_or(text.len(), |at| start + at);
+        let shown_start = shown_from(text, line_start, start);
+        let shown_end = floor_char_boundary(text, (start + MAX_SHOWN).min(line_end));
         let line = text
-            .get(line_start..line_end)
+            .get(shown_start..shown_end)
             .unwrap_or_default()
             .trim_end_matches('\r');
-        let prefix = text.get(line_start..start).unwrap_or_default();
-        let marked = text.get(start..end.min(line_end)).unwrap_or_default();
+        let before_line = if shown_start > line_start { CUT } else { "" };
+        let after_line = if shown_end < line_end { CUT } else { "" };
+        let prefix = text.get(shown_start..start).unwrap_or_default();
+        let marked = text.get(start..end.min(shown_end)).unwrap_or_default();
 
         let margin = " ".repeat(number.to_string().len());
         // Tabs are kept, so that marks are below the marked text.
@@ -102,11 +116,13 @@ impl ScriptError {
             })
             .collect();
         let marks = "^".repeat(marked.trim_end().width().max(1));
-        let column = prefix.chars().count() + 1;
+        let column_text = text.get(line_start..start).unwrap_or_default();
+        let column = column_text.chars().count() + 1;
+        let cut = " ".repeat(before_line.len());
         let name = self.source_code.name();
         let mut out = format!(
-            "error: {}\n{margin}--> {name}:{number}:{column}\n{margin} |\n{number} | {line}\n\
-             {margin} | {indent}{}\n",
+            "error: {}\n{margin}--> {name}:{number}:{column}\n{margin} |\n{number} | \
+             {before_line}{line}{after_line}\n{margin} | {cut}{indent}{}\n",
             self.message,
             format!("{marks} {}", self.label).trim_end()
         );
@@ -132,6 +148,24 @@ impl ScriptErrors {
     #[must_use]
     pub fn as_slice(&self) -> &[ScriptError] {
         &self.0
+    }
+}
+
+/// A text that may quote a long name of the script.
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(floor_char_boundary(&text, MAX_TEXT));
+        text.push_str(CUT);
+    }
+    text
+}
+
+/// Where the shown part of a line begins: near the marked text if that is far from the start.
+fn shown_from(text: &str, line_start: usize, marked: usize) -> usize {
+    if marked - line_start <= MAX_SHOWN {
+        line_start
+    } else {
+        floor_char_boundary(text, marked - MAX_SHOWN / 2)
     }
 }
 
@@ -166,6 +200,22 @@ mod tests {
         // Wide characters take two columns.
         let expected = "error: no\n --> a.kdl:1:3\n  |\n1 | 世 x\n  |    ^ here\n";
         assert_eq!(report("世 x", 4, 1), expected);
+    }
+
+    #[test]
+    fn report_shows_a_part_of_a_long_line() {
+        let text = format!("{}bad;{}", "a;".repeat(200_000), "b;".repeat(50_000));
+        let shown = report(&text, 400_000, 3);
+        assert!(shown.len() < 800, "{}", shown.len());
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[1], " --> a.kdl:1:400001");
+        assert!(lines[3].starts_with("1 | ...a;a;") && lines[3].ends_with("b;..."));
+        let marked = lines[4].find('^').unwrap();
+        assert_eq!(&lines[3][marked..marked + 4], "bad;");
+        // A range as long as the script, and wide characters at the cut.
+        let text = "\u{4e16}".repeat(100_000);
+        assert!(report(&text, 0, text.len()).len() < 800);
+        assert!(report(&text, 150_000, 3).len() < 1_000);
     }
 
     #[test]

@@ -49,10 +49,10 @@ for line in open(sys.argv[1], encoding="utf-8"):
     elif provider == "Thread" and name in ("Start", "DCStart", "DCEnd"):
         if name == "Start" or fields["TThreadId"] not in threads:
             threads[fields["TThreadId"]] = fields["ProcessId"]
-    elif provider == "Image" or name == "ImageLoad":
+    elif provider == "Image":
         if "ImageBase" not in fields or "FileName" not in fields:
             continue
-        kind = {"ImageLoad": "begin", "Unload": "end"}.get(name, "listed")
+        kind = {"Load": "begin", "Unload": "end"}.get(name, "listed")
         label = fields["FileName"].replace("/", "\\").split("\\")[-1] + "!?"
         pid = 4 if fields["ProcessId"] == 0 else fields["ProcessId"]
         change(images, pid, time, number(fields["ImageBase"]), fields["ImageSize"], label, kind)

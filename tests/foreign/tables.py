@@ -117,12 +117,11 @@ same(
     ],
 )
 
-loaded = times("Process", "ImageLoad", "ProcessId", "ImageBase")
-loaded |= times("Image", "Load", "ProcessId", "ImageBase")
+loaded = times("Image", "Load", "ProcessId", "ImageBase")
 unloaded = times("Image", "Unload", "ProcessId", "ImageBase")
 ids = {(i["pid"], i["base"]): i for i in truth.get("identity", [])}
 images = []
-for _, event in of("Image", "DCStart", "Load") + of("Process", "ImageLoad"):
+for _, event in of("Image", "DCStart", "Load"):
     fields = event["fields"]
     key = (fields["ProcessId"], fields["ImageBase"])
     known = ids.get((key[0], int(key[1], 16)), {})

@@ -58,7 +58,8 @@ pub fn mutants(options: &Options) -> Result<(), Failure> {
         command.arg("--in-diff").arg(file);
     }
     if let Some(shard) = shard(options) {
-        command.args(["--shard", shard]);
+        // Every N-th mutant: a sample of all files.
+        command.args(["--shard", shard, "--sharding", "round-robin"]);
     }
     if options.all_tests {
         command.args(["--test-workspace", "true"]);

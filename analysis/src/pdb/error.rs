@@ -29,6 +29,9 @@ pub enum Reason {
     /// A portable PDB has more bytes than are read.
     #[error("the portable PDB is larger than 256 MiB")]
     TooLarge,
+    /// A container with a compressed PDB (MSFZ), which is not read.
+    #[error("it is a compressed PDB (MSFZ), which is not read: use the uncompressed PDB (MSF)")]
+    Msfz,
     /// A portable PDB without the identity that images refer to.
     #[error("the portable PDB has no identity")]
     NoIdentity,

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | Windows PDB | functions, inlined functions, lines by offset in the image | [`functions`] |
 //! | Windows PDB | all functions, for offsets that are not known yet | [`FunctionTable`] |
+//! | Windows PDB | formats of WPP messages | [`message_formats`] |
 //! | portable PDB | source lines by method and IL offset | [`source_lines`] |
 //!
 //! A file is read when it is needed, and only its parts that are needed. Files that are damaged, or
@@ -37,6 +38,7 @@
 mod error;
 mod guard;
 mod id;
+mod messages;
 mod native;
 mod needed;
 mod paths;
@@ -48,6 +50,7 @@ mod validate;
 
 pub use error::{Error, Reason, Result};
 pub use id::{PdbId, image_server_path};
+pub use messages::message_formats;
 pub use native::{FunctionTable, functions};
 pub use needed::{CodeAddresses, NeededPdb, NeededPdbs};
 pub use paths::{Found, PdbKind, Search, SymbolPaths};

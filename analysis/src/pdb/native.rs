@@ -1,7 +1,6 @@
 //! Functions and source lines by offset in an image, from a Windows PDB.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,8 +88,7 @@ impl FunctionTable {
 /// Opens a PDB for a use of its functions.
 fn with_context<T>(path: &Path, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T> {
     guarded(path, || {
-        let file = File::open(path).and_then(BoundedFile::new);
-        let file = file.map_err(|error| Error::io(path, error))?;
+        let file = BoundedFile::open(path)?;
         open(file, read).map_err(|reason| Error::new(path, reason))
     })
 }
@@ -120,6 +118,10 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
         if lock(&self.unsound).contains(&index) {
             return Ok(None);
         }
+        if !self.has_whole_stream(module)? {
+            lock(&self.unsound).insert(index);
+            return Ok(None);
+        }
         let Some(info) = lock(&self.pdb).module_info(module)? else {
             return Ok(None);
         };
@@ -128,6 +130,21 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
             return Ok(None);
         }
         Ok(Some(self.infos.insert(index, Box::new(info))))
+    }
+}
+
+impl Modules<'_> {
+    /// Whether the symbols and lines of a module are inside its stream: its reader panics if they
+    /// are not.
+    fn has_whole_stream(&self, module: &Module<'_>) -> pdb_addr2line::pdb::Result<bool> {
+        let info = module.info();
+        let Some(stream) = lock(&self.pdb).raw_stream(info.stream)? else {
+            // A module without a stream has neither.
+            return Ok(true);
+        };
+        let lines = info.lines_size.max(info.c13_lines_size);
+        let used = u64::from(info.symbols_size) + u64::from(lines);
+        Ok(used <= stream.as_slice().len() as u64)
     }
 }
 

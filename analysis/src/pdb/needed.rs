@@ -3,9 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use etl_format::constants::hook;
+use etl_format::cursor::Cursor;
+use etl_format::read::Record;
 use etl_format::{ProcessId, Ticks, file_name};
-use etl_schema::views::Pdb;
 use etl_schema::views::merge::ImageStamp;
+use etl_schema::views::{Pdb, kernel};
 
 use super::{PdbId, image_server_path};
 use crate::keys::ProcessIndex;
@@ -33,6 +36,7 @@ use crate::symbols::{ModuleLife, Symbol};
 #[derive(Clone, Debug, Default)]
 pub struct CodeAddresses {
     counts: HashMap<CodeAddress, Occurrences>,
+    message_pdbs: BTreeSet<PdbId>,
 }
 
 /// An address of a process, given by its index.
@@ -56,6 +60,9 @@ pub struct NeededPdbs {
     /// The PDBs of all images and modules, the ones with the most addresses first. PDBs without
     /// addresses are not needed to name the code of samples and stacks.
     pub list: Vec<NeededPdb>,
+    /// The PDBs of the programs that logged WPP messages, as the trace names them (`DbgIdRSDS`).
+    /// Private ones have the formats of the messages ([`message_formats`](super::message_formats)).
+    pub messages: Vec<PdbId>,
     /// Addresses of samples and stacks in images whose PDB is unknown.
     pub unidentified_addresses: u64,
 }
@@ -111,12 +118,41 @@ impl CodeAddresses {
         });
         NeededPdbs {
             list,
+            messages: self.message_pdbs.iter().cloned().collect(),
             unidentified_addresses,
         }
     }
 }
 
+/// Most PDBs of WPP messages that are kept.
+const MAX_MESSAGE_PDBS: usize = 1 << 12;
+
+/// The PDB that an event of the trace names, for the formats of WPP messages.
+fn message_pdb(record: &Record<'_>) -> Option<PdbId> {
+    if kernel::hook_of(record)? != hook::DBGID_RSDS {
+        return None;
+    }
+    let mut payload = Cursor::new(record.payload());
+    let guid = payload.guid()?;
+    let age = payload.u32()?;
+    let name = payload.rest();
+    let end = name
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(name.len());
+    let name = String::from_utf8_lossy(name.get(..end)?);
+    Some(PdbId::new(&name, guid, age))
+}
+
 impl Observer for CodeAddresses {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
+        if let Some(pdb) = message_pdb(record)
+            && self.message_pdbs.len() < MAX_MESSAGE_PDBS
+        {
+            self.message_pdbs.insert(pdb);
+        }
+    }
+
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
         if sample.frames.iter().next() != Some(sample.address) {
             self.add(&sample.event, std::iter::once(sample.address));
@@ -130,6 +166,7 @@ impl Observer for CodeAddresses {
 
     fn restart(&mut self) {
         self.counts.clear();
+        self.message_pdbs.clear();
     }
 }
 

@@ -13,7 +13,7 @@ use super::error::{Error, Reason, Result};
 use super::guard::guarded;
 use super::id::PdbId;
 use super::portable;
-use super::source::BoundedFile;
+use super::source::{BoundedFile, MSFZ_MAGIC};
 
 /// How many directories below the given ones are searched.
 const MAX_DEPTH: usize = 8;
@@ -204,9 +204,10 @@ fn is_directory(part: &str) -> bool {
 /// Whether a file begins as PDBs do.
 fn is_pdb(path: &Path) -> bool {
     let mut begin = Vec::new();
-    let limit = WINDOWS_MAGIC.len() as u64;
+    let limit = MSFZ_MAGIC.len() as u64;
     let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut begin));
-    read.is_ok() && (begin.starts_with(PORTABLE_MAGIC) || begin == WINDOWS_MAGIC)
+    let magics = [PORTABLE_MAGIC, WINDOWS_MAGIC, MSFZ_MAGIC];
+    read.is_ok() && magics.iter().any(|magic| begin.starts_with(magic))
 }
 
 /// The kind of a file that is this PDB.
@@ -256,8 +257,7 @@ struct Identity {
 }
 
 fn windows_identity(path: &Path) -> Result<Identity> {
-    let file = File::open(path).and_then(BoundedFile::new);
-    let file = file.map_err(|error| Error::io(path, error))?;
+    let file = BoundedFile::open(path)?;
     let pdb = PDB::open(file);
     let mut pdb = pdb.map_err(|error| Error::new(path, Reason::malformed(error)))?;
     let about = pdb.pdb_information();

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use pdb_addr2line::pdb::{Source, SourceSlice, SourceView};
+
+use super::error::{Error, Reason, Result};
 
 /// How often a file may be read in full: streams may share pages in a damaged file.
 const MAX_READS: u64 = 4;
@@ -16,9 +19,27 @@ pub(crate) struct BoundedFile {
     left: u64,
 }
 
+/// The first bytes of a container with a compressed PDB.
+pub(super) const MSFZ_MAGIC: &[u8] = b"Microsoft MSFZ Container";
+
 impl BoundedFile {
-    pub fn new(file: File) -> io::Result<Self> {
-        let len = file.metadata()?.len();
+    /// Opens the file of a Windows PDB.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is compressed.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut file = File::open(path).map_err(|error| Error::io(path, error))?;
+        let mut magic = Vec::new();
+        let limit = MSFZ_MAGIC.len() as u64;
+        let read = (&mut file).take(limit).read_to_end(&mut magic);
+        read.map_err(|error| Error::io(path, error))?;
+        if magic == MSFZ_MAGIC {
+            return Err(Error::new(path, Reason::Msfz));
+        }
+        let len = file
+            .metadata()
+            .map_err(|error| Error::io(path, error))?
+            .len();
         Ok(BoundedFile {
             file,
             len,
@@ -46,7 +67,7 @@ impl<'s> Source<'s> for BoundedFile {
     fn view(
         &mut self,
         slices: &[SourceSlice],
-    ) -> Result<Box<dyn SourceView<'s> + Send + Sync>, io::Error> {
+    ) -> io::Result<Box<dyn SourceView<'s> + Send + Sync>> {
         let sizes = slices.iter().map(|slice| slice.size as u64);
         let total = sizes.fold(0u64, u64::saturating_add);
         if total > self.len || total > self.left {

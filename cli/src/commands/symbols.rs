@@ -33,7 +33,8 @@ enum Action {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `addresses` counts the addresses of samples and stacks in the code of an image or module. PDBs of
-code without any are not needed. Nothing is downloaded: `server path` is the path of a PDB below the
+code without any are not needed. PDBs whose `code` is `wpp` have the formats of the trace's WPP
+messages: give the private ones to --tmf. Nothing is downloaded: `server path` is the path of a PDB below the
 address of a symbol server, or in its cache. A PDB of .NET code may be a Windows PDB or a portable
 one, which have two paths.
 

@@ -14,6 +14,7 @@ use etl_events::input::{self, Bytes, Unpacked};
 use etl_format::read::{Limits, Options, Trace};
 
 use crate::error::Failure;
+use crate::open_files;
 
 pub(crate) use about::About;
 pub(crate) use args::InputArgs;
@@ -140,6 +141,17 @@ fn is_stdin_pipe(path: &Path) -> bool {
     cfg!(unix) && path.as_os_str() == "/dev/stdin" && !path.is_file()
 }
 
+/// Whether the path names a pipe, which can be read once.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    #[cfg(unix)]
+    if let Ok(metadata) = std::fs::metadata(path)
+        && std::os::unix::fs::FileTypeExt::is_fifo(&metadata.file_type())
+    {
+        return true;
+    }
+    is_stdin_pipe(path)
+}
+
 /// The name of a file in messages and reports.
 pub(crate) fn display(path: &Path) -> String {
     if is_stdin(path) {
@@ -228,6 +240,11 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
 
 /// The failure of opening the file `name`.
 fn not_opened(name: &str, error: &io::Error) -> Failure {
+    if open_files::are_too_many(error) {
+        return Failure::new(name, "too many files are open").hint(
+            "omit --no-mmap, raise the limit of the system (`ulimit -n`), or merge in two steps",
+        );
+    }
     let is_pattern = name.contains(['*', '?']);
     match error.kind() {
         // Windows reports a pattern as an invalid name.

@@ -169,6 +169,7 @@ fn cookbook_recipes_run() {
         eprintln!("\n*** SKIPPED: there is no python3; this test has shown nothing ***\n");
         return;
     }
+    let mut gates = 0;
     let mut ran = std::collections::BTreeMap::<String, u32>::new();
     for block in blocks(&page) {
         *ran.entry(block.language.clone()).or_default() += 1;
@@ -187,6 +188,14 @@ fn cookbook_recipes_run() {
                     block.text,
                     said(&output)
                 );
+                if block.text.contains("--report junit=") {
+                    // One complete trace does not hide another one without rundown.
+                    for bad in ["broken/", "traces/ broken/", "broken/ traces/"] {
+                        let output = bash(here.path(), &block.text.replace("traces/", bad));
+                        assert_eq!(output.status.code(), Some(1), "{at}: {bad}");
+                    }
+                    gates += 1;
+                }
             }
             "yaml" => {
                 let script = workflow_script(&block.text);
@@ -200,6 +209,10 @@ fn cookbook_recipes_run() {
                 let output = bash(here.path(), &script.replace("traces/", "broken/"));
                 assert_eq!(output.status.code(), Some(1), "{at}: {}", said(&output));
                 assert!(said(&output).contains("::error"), "{at}: {}", said(&output));
+                for file in ["traces.sarif", "summary.md"] {
+                    let report = std::fs::read_to_string(here.path().join(file)).unwrap();
+                    assert!(report.contains("rundown.none"), "{at}: {file}: {report}");
+                }
             }
             // Files.
             "python" | "kdl" | "toml" => {}
@@ -211,6 +224,7 @@ fn cookbook_recipes_run() {
         ran["sh"] >= 6 && ran["rust"] >= 1 && ran["python"] == 2 && ran["yaml"] == 1,
         "{ran:?}"
     );
+    assert_eq!(gates, 1, "the gate with a report for build servers");
 
     // The tests of the recipes fail for a changed decoder and a changed scenario.
     let decoder = here.path().join("decoder.py");

@@ -135,3 +135,53 @@ fn conditions_reach_members_of_structures_in_arrays() {
     );
     assert!(said.err.contains(", Values.Size"), "{}", said.err);
 }
+
+/// Windows' own names: a load of an image is an event of the class Image, although its hook is in
+/// the group of processes.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn loads_of_images_are_events_of_their_class() {
+    let path = trace("perfview/net.4.5.2.x64.etl").display().to_string();
+    let count = |args: &[&str]| dump(&[&[path.as_str(), "--count"], args].concat());
+    let loads = count(&["-p", "Image", "--event", "Load"]);
+    assert_ne!(loads.trim(), "0");
+    assert_eq!(
+        count(&[
+            "-p",
+            "2cb15d1d-5fc1-11d2-abe1-00a0c911f518",
+            "--event",
+            "Load"
+        ]),
+        loads
+    );
+    let first = dump(&[&path, "-p", "Image", "--event", "Load", "--limit", "1"]);
+    assert!(first.contains(" Image "), "{first}");
+    assert!(first.contains(" FileName="), "{first}");
+}
+
+/// The Windows Performance Recorder writes marks as classic events.
+#[needs(trace = "new/ebpforwindows.etl")]
+#[test]
+fn marks_of_a_recorder_have_their_text() {
+    let path = trace("new/ebpforwindows.etl").display().to_string();
+    let marks = dump(&[&path, "-p", "PerfInfo", "--event", "Mark"]);
+    assert_eq!(marks.lines().count(), 4, "{marks}");
+    assert_eq!(marks.matches(" Message=\"").count(), 4, "{marks}");
+    assert!(!marks.contains("left over"), "{marks}");
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn flags_of_samples_name_interrupts() {
+    let path = trace("perfview/net.4.5.2.x64.etl").display().to_string();
+    let select = [
+        "--event",
+        "SampleProf",
+        "--where",
+        "Flags = DPC",
+        "--limit",
+        "1",
+    ];
+    let sample = dump(&[&[path.as_str()], &select[..]].concat());
+    assert!(sample.contains("(DPC"), "{sample}");
+}

@@ -72,7 +72,7 @@ fn conditions_select_by_event_field_and_text() {
         connects
     );
     assert_eq!(
-        count(&["--where", "event = HTTPConnectionTraceTaskConnConnect"]),
+        count(&["--where", "event = HTTPConnectionTraceTask/ConnConnect"]),
         connects
     );
     let keyword = count(&["--where", "keyword = 0x8000000000000010"]);
@@ -161,9 +161,9 @@ fn names_that_no_trace_has_are_reported_with_the_nearest() {
         err.contains("the nearest name: Microsoft-Windows-HttpService\n"),
         "{err}"
     );
-    let (code, _, err) = dump(&["--event", "HTTPConnectionTraceTaskConnConect"]);
+    let (code, _, err) = dump(&["--event", "HTTPConnectionTraceTask/ConnConect"]);
     assert_eq!(code, 1);
-    assert!(err.contains("HTTPConnectionTraceTaskConnConnect"), "{err}");
+    assert!(err.contains("HTTPConnectionTraceTask/ConnConnect"), "{err}");
     // The provider is there, its event is not: nothing is misspelled.
     let (code, _, err) = dump(&["-p", "Microsoft-Windows-HttpService", "--id", "9999"]);
     assert_eq!((code, err.as_str()), (0, ""));
@@ -367,7 +367,7 @@ fn csv_of_a_single_kind_of_event_has_a_column_for_each_field() {
     let kind = "Microsoft-Windows-HttpService";
     for args in [
         &["-p", kind, "--id", "21"],
-        &["--event", "HTTPConnectionTraceTaskConnConnect"][..],
+        &["--event", "HTTPConnectionTraceTask/ConnConnect"][..],
     ] {
         let line = header(args);
         assert!(

@@ -224,16 +224,69 @@ fn ignored_signals_end_nothing() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // Until the file is there, the shell may not have ended.
-        let is_writing = || {
-            crate::common::names(here.path())
-                .iter()
-                .any(|n| n.ends_with(".part"))
-        };
-        while !is_writing() && child.try_wait().unwrap().is_none() {
+        // Until the shell has become the command.
+        let comm = format!("/proc/{}/comm", child.id());
+        let is_shell = || std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "sh");
+        while is_shell() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
         let _ = kill_process(Pid::from_child(&child), signal);
         assert_eq!(child.wait().unwrap().code(), Some(0), "{name}");
+    }
+}
+
+/// A file that may not grow further is an error; nothing unfinished is left.
+#[test]
+#[cfg(target_os = "linux")]
+fn limit_of_file_sizes_leaves_no_unfinished_file() {
+    let here = directory(&[("t.etl", &large())]);
+    for tool in TOOLS {
+        let script = "ulimit -f 8; exec \"$0\" \"$@\"";
+        let said = Command::new("sh")
+            .current_dir(here.path())
+            .args(["-c", script, env!("CARGO_BIN_EXE_etlkit")])
+            .args(tool.iter())
+            .args(["-o", "out.etl"])
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{tool:?}: {err}");
+        assert_eq!(crate::common::names(here.path()), ["t.etl"], "{tool:?}");
+    }
+}
+
+/// Commands raise the limit of open files, which is low on many systems.
+#[test]
+#[cfg(target_os = "linux")]
+fn merge_opens_more_files_than_the_soft_limit() {
+    let bytes = crate::common::trace();
+    let here = directory(&[]);
+    let mut names = Vec::new();
+    for number in 0..120 {
+        let name = format!("{number}.etl");
+        std::fs::write(here.path().join(&name), &bytes).unwrap();
+        names.push(name);
+    }
+    for (limits, code) in [("ulimit -S -n 64", 0), ("ulimit -n 64", 2)] {
+        let script = format!("{limits}; exec \"$0\" \"$@\"");
+        let said = Command::new("sh")
+            .current_dir(here.path())
+            .args([
+                "-c",
+                &script,
+                env!("CARGO_BIN_EXE_etlkit"),
+                "merge",
+                "--no-mmap",
+            ])
+            .args(["-o", "out.etl", "--force"])
+            .args(&names)
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(code), "{limits}: {err}");
+        assert!(
+            code == 0 || err.contains("too many files are open"),
+            "{err}"
+        );
     }
 }

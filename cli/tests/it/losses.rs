@@ -304,6 +304,49 @@ fn without_buffer(mut bytes: Vec<u8>, index: usize) -> Vec<u8> {
     bytes
 }
 
+/// Writes buffer 2 over buffer 3.
+fn with_copy(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.copy_within(2 * BUFFER..3 * BUFFER, 3 * BUFFER);
+    bytes
+}
+
+/// A trace that is damaged after its first event says so, however little of it is printed.
+#[test]
+fn limit_does_not_hide_later_damage() {
+    let mut bytes = four_buffers(1, 5);
+    let second = 3 * BUFFER + 0x48 + event(0, 0, 4, 0, None).len();
+    bytes[second..second + 2].copy_from_slice(&0xfff8_u16.to_le_bytes());
+    let here = directory(&[("t.etl", &bytes)]);
+    for args in [
+        &["dump", "t.etl", "--limit", "1"][..],
+        &["dump", "t.etl", "--limit", "1", "--file-order"],
+        &["dump", "t.etl", "--limit", "1", "--format", "jsonl"],
+    ] {
+        let said = etlkit(here.path(), args);
+        assert_eq!(said.code, 1, "{args:?}: {}", said.err);
+        assert!(
+            said.err.contains("warning: t.etl: "),
+            "{args:?}: {}",
+            said.err
+        );
+    }
+}
+
+/// The second run finds the trace in the data set, and still says that it is damaged.
+#[test]
+#[cfg(feature = "parquet")]
+fn known_damaged_trace_is_still_reported() {
+    let mut bytes = four_buffers(1, 5);
+    let second = 3 * BUFFER + 0x48 + event(0, 0, 4, 0, None).len();
+    bytes[second..second + 2].copy_from_slice(&0xfff8_u16.to_le_bytes());
+    let here = directory(&[("t.etl", &bytes)]);
+    for run in ["the first", "the second"] {
+        let said = etlkit(here.path(), &["export", "parquet", "t.etl", "-o", "set"]);
+        assert_eq!(said.code, 1, "{run}: {}", said.err);
+        assert!(said.err.contains("warning: t.etl: "), "{run}: {}", said.err);
+    }
+}
+
 #[test]
 fn every_command_counts_missing_buffers_as_lost() {
     const KERNEL: u32 = 1;
@@ -331,6 +374,11 @@ fn every_command_counts_missing_buffers_as_lost() {
         (
             "the same, and a count that says it",
             without_buffer(four_buffers(KERNEL, 5), 2),
+            1,
+        ),
+        (
+            "a copy of a buffer in the place of another",
+            with_copy(four_buffers(KERNEL, 5)),
             1,
         ),
         ("end of the file", four_buffers(RELOGGED, 8), 3),

@@ -55,3 +55,4 @@ mod transcripts;
 mod verdicts;
 mod verify;
 mod verify_options;
+mod verify_reports;

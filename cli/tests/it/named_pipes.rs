@@ -33,6 +33,8 @@ const READERS: &[&[&str]] = &[
     &["repair", "t.etl", "-o", "out.etl"],
     &["compress", "t.etl", "-o", "out.etl"],
     &["decompress", "t.etl", "-o", "out.etl"],
+    &["analyze", "summary", "t.etl"],
+    &["analyze", "sessions", "t.etl", "--format", "json"],
 ];
 
 /// Every command that writes a trace.
@@ -171,5 +173,48 @@ fn named_pipe_without_reader_is_refused() {
             "{args:?}: {err}"
         );
         assert_eq!(names(here.path()), ["pipe", "t.etl"], "{args:?}");
+    }
+}
+
+/// A pipe that has no trace and no end is refused after its first MiB.
+#[test]
+#[cfg(target_os = "linux")]
+fn endless_pipe_is_refused() {
+    for args in [
+        &["info", "-"][..],
+        &["verify", "-"],
+        &["dump", "-", "--limit", "1"],
+        &["repair", "-", "-o", "out.etl"],
+    ] {
+        let here = directory(&[]);
+        let child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
+            .current_dir(here.path())
+            .args(args)
+            .stdin(std::fs::File::open("/dev/zero").unwrap())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = ended(child);
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{args:?}: {err}");
+        assert!(err.contains("contain no trace"), "{args:?}: {err}");
+        assert!(names(here.path()).is_empty(), "{args:?}");
+    }
+}
+
+/// Opening a named pipe would wait for a program that may never come.
+#[test]
+fn named_pipe_in_a_directory_is_left_out_with_a_note() {
+    let here = directory(&[("d/t.etl", &trace())]);
+    make_pipe(&here.path().join("d/pipe.etl"));
+    for command in ["info", "verify", "dump"] {
+        let said = ended(start(here.path(), &[command, "d"]));
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert!(said.status.code() < Some(2), "{command}: {err}");
+        assert!(
+            err.contains("note: d/pipe.etl: is a named pipe and is left out"),
+            "{command}: {err}"
+        );
     }
 }

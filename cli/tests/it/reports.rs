@@ -433,3 +433,25 @@ fn waits_that_cross_the_selected_time_have_stacks() {
         "{report}"
     );
 }
+
+/// Windows writes private sessions in the traced process, with another version in the header.
+#[test]
+fn info_names_the_process_of_a_private_session() {
+    let here = directory(&[]);
+    let script = root().join("corpus/private-sessions.kdl");
+    let made = etlkit(
+        here.path(),
+        &["synth", script.to_str().unwrap(), "-o", "made"],
+    );
+    assert_eq!(made.code, 0, "{}", made.err);
+    let info = etlkit(here.path(), &["info", "made/p1.etl"]);
+    assert!(
+        info.out.contains("private session of process "),
+        "{}",
+        info.out
+    );
+    let json = etlkit(here.path(), &["info", "--format", "json", "made/p1.etl"]);
+    let report: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(report["dialect"], "private session");
+    assert!(report["private_process"].as_u64().unwrap() > 0);
+}

@@ -353,7 +353,7 @@ fn verify_prints_every_format() {
         ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
         ("t.etl", &trace()),
     ]);
-    for format in ["text", "json", "sarif", "junit", "github"] {
+    for format in ["text", "json", "sarif", "junit", "github", "markdown"] {
         let said = etlverify(here.path(), &["--format", format, "cut.etl"]);
         assert_eq!((said.code, said.err.as_str()), (1, ""), "{format}");
         insta::assert_snapshot!(format!("verify_{format}"), said.out);
@@ -361,13 +361,13 @@ fn verify_prints_every_format() {
     for format in ["json", "sarif"] {
         let said = etlverify(here.path(), &["--format", format, "."]);
         let both: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        let runs = if format == "json" {
+        let reports = if format == "json" {
             &both
         } else {
-            &both["runs"]
+            &both["runs"][0]["properties"]["traces"]
         };
         assert_eq!(
-            runs.as_array().unwrap().len(),
+            reports.as_array().unwrap().len(),
             2,
             "a directory stands for its traces"
         );

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use crate::common::{directory, etlkit, etlkit_piped, etlverify, trace, trace_of};
+use etl_test_support::{needs, trace as trace_path};
 use serde_json::Value;
 
 /// Traces of the corpus: `NAME.etl` is the file `clr.etl` of the scenario `rules/NAME`.
-fn made(names: &[&str]) -> tempfile::TempDir {
+pub fn made(names: &[&str]) -> tempfile::TempDir {
     let here = directory(&[]);
     for name in names {
         let script =
@@ -153,7 +154,7 @@ fn every_process_has_a_verdict() {
     );
     let said = etlverify(here.path(), &["--no-config", "--format", "sarif", file]);
     let sarif: Value = serde_json::from_str(&said.out).unwrap();
-    let processes = sarif["runs"][0]["properties"]["processes"]
+    let processes = sarif["runs"][0]["properties"]["traces"][0]["processes"]
         .as_array()
         .unwrap();
     assert!(
@@ -268,12 +269,12 @@ fn annotations_have_an_error_where_the_run_fails() {
     }
     let args = ["--no-config", "--format", "github", "file.events-lost.etl"];
     let said = etlverify(here.path(), &args).out;
-    let last = said.lines().last().unwrap();
+    let first = said.lines().next().unwrap();
     assert!(
-        last.starts_with("::error file=file.events-lost.etl,title=cannot tell::"),
-        "{last}"
+        first.starts_with("::error file=file.events-lost.etl,title=cannot tell::"),
+        "{first}"
     );
-    assert!(last.contains("file.events-lost"), "{last}");
+    assert!(first.contains("file.events-lost"), "{first}");
 }
 
 #[test]
@@ -739,4 +740,22 @@ fn dump_and_slice_select_processes_by_name() {
         "{}",
         said.err
     );
+}
+
+/// PerfView's `-GCCollectOnly` requests no code on purpose (mask 0x1 of the runtime provider,
+/// 0x1000000101 of the rundown provider).
+#[needs(trace = "new/DynamicEvents.etl.zip")]
+#[test]
+fn trace_of_collections_alone_needs_no_rundown() {
+    let here = directory(&[]);
+    let path = trace_path("new/DynamicEvents.etl.zip")
+        .display()
+        .to_string();
+    let (_, report) = json(here.path(), &[&path]);
+    let findings = report["findings"].as_array().unwrap();
+    let rundown: Vec<&Value> = findings
+        .iter()
+        .filter(|found| found["rule"].as_str().unwrap().starts_with("rundown."))
+        .collect();
+    assert_eq!(rundown, [] as [&Value; 0]);
 }

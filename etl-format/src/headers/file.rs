@@ -299,15 +299,30 @@ impl FileHeader {
         self.mode.has(LogFileMode::RELOG) && self.mode.has(LogFileMode::ADD_HEADER)
     }
 
-    /// Whether a session of the kernel or a relogger wrote the file, and whether it is compressed.
+    /// Whether a process recorded its own events and wrote the file itself: a private session of
+    /// the process [`FileHeader::process_id`].
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.mode.has(LogFileMode::PRIVATE) && !self.mode.has(LogFileMode::RELOG)
+    }
+
+    /// Whether a session of the kernel, a private session or a relogger wrote the file, and whether
+    /// it is compressed.
     #[must_use]
     pub fn dialect(&self) -> &'static str {
-        let relogged = self.mode.has(LogFileMode::RELOG);
-        match (relogged, self.mode.has(LogFileMode::COMPRESSED)) {
+        let is_compressed = self.mode.has(LogFileMode::COMPRESSED);
+        if self.mode.has(LogFileMode::RELOG) {
+            return if is_compressed {
+                "relogged, compressed"
+            } else {
+                "relogged"
+            };
+        }
+        match (self.is_private(), is_compressed) {
             (false, false) => "kernel",
             (false, true) => "kernel, compressed",
-            (true, false) => "relogged",
-            (true, true) => "relogged, compressed",
+            (true, false) => "private session",
+            (true, true) => "private session, compressed",
         }
     }
 
@@ -332,7 +347,9 @@ impl FileHeader {
             return None;
         }
         let two_buffers = 2 * u64::from(self.buffer_size);
-        let maximum = self.maximum_bytes().unwrap_or(0);
+        // Without a largest size there is no place at which to go back to the start: a session
+        // cannot be started like that, so the flag is wrong.
+        let maximum = self.maximum_bytes()?;
         let is_compressed = self.mode.has(LogFileMode::COMPRESSED);
         Some(Overwriting {
             full_length: maximum.saturating_sub(two_buffers),

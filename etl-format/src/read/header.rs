@@ -1,9 +1,7 @@
 //! Decodes the header event, the first record of every trace (`TRACE_LOGFILE_HEADER`).
 
 use crate::constants::offset::{header_event, kernel};
-use crate::constants::{
-    ClockType, LogFileMode, PointerSize, RecordKind, SYSTEM_TRACE_VERSION, hook,
-};
+use crate::constants::{ClockType, LogFileMode, PointerSize, RecordKind, hook};
 use crate::cursor::{Bytes, Cursor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::{FileHeader, TimeZone};
@@ -45,7 +43,7 @@ impl FileHeader {
     /// is not whole.
     pub fn parse(bytes: &[u8], file_offset: u64) -> Result<Self> {
         let have = bytes.len() as u64;
-        let Some([version, _, kind, mark]) = bytes.array(0) else {
+        let Some([_, _, kind, mark]) = bytes.array(0) else {
             return Err(Error::truncated(file_offset, "header event", 4, have));
         };
         let pointer_size = match (mark, RecordKind(kind)) {
@@ -72,7 +70,8 @@ impl FileHeader {
         else {
             return Err(truncated);
         };
-        if version < SYSTEM_TRACE_VERSION || (major == 1 && minor < 4) {
+        // The record's own version tells nothing: a private session states 0 on any Windows.
+        if major == 1 && minor < 4 {
             let why = "a trace of Windows XP or Server 2003 (log version 1.0 to 1.3), whose buffers \
                        are laid out differently; traces of Vista and later are read";
             return Err(Error::new(file_offset, ErrorKind::NotEtl(why)));

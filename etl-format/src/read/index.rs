@@ -43,6 +43,11 @@ pub struct BufferEntry {
     pub flags: BufferFlags,
     /// Type; most buffers have the type of records.
     pub buffer_type: BufferType,
+    /// Id of the session that wrote the buffer; 0 or 0x8001 when relogged.
+    pub logger_id: u16,
+    /// Which run of the file's sessions wrote the buffer, from 0 on. Sequence numbers start again
+    /// with each run: after another file header, and where a session was appended to the file.
+    pub run: u32,
     /// Whether the records are compressed.
     pub compressed: bool,
     /// The compression format that the preceding file header states.
@@ -76,6 +81,8 @@ impl BufferEntry {
             processor: header.processor(),
             flags: header.flags,
             buffer_type: header.buffer_type,
+            logger_id: header.logger_id,
+            run: 0,
             compressed: header.is_compressed(),
             format: CompressionFormat::NONE,
             cut: false,
@@ -144,6 +151,8 @@ pub(crate) struct BufferWalk {
     pub(super) destroyed: u64,
     pub notes: Vec<Note>,
     pub(super) is_done: bool,
+    /// Whether the first record of the first buffer is a header event.
+    pub(super) begins_with_header_event: bool,
     /// Whether a buffer had a fault.
     pub(super) has_damage: bool,
     /// A fault after the records of the current buffer. It is reported when they have been read.
@@ -210,6 +219,7 @@ impl BufferWalk {
             destroyed: 0,
             notes: Vec::new(),
             is_done: false,
+            begins_with_header_event: false,
             has_damage: false,
             pending_fault: None,
         }
@@ -242,7 +252,14 @@ impl BufferWalk {
                 self.finish(offset, log)?;
                 return Ok(None);
             }
-            let header = checked_header(head, offset, self.layout.buffers.capacity);
+            let mut header = checked_header(head, offset, self.layout.buffers.capacity);
+            // The record decides, not the type of the buffer.
+            if self.begins_with_header_event
+                && self.count == 0
+                && let Ok(header) = &mut header
+            {
+                header.buffer_type = BufferType::HEADER;
+            }
             let hole = self.hole(source, block, limits)?;
             if let Some(Hole {
                 end,

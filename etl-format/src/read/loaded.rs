@@ -320,6 +320,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
                     Some(timestamp) if last <= timestamp => last = timestamp,
                     _ => break Some(Ok(found)),
                 }
+                if walk::is_suspicious(data, &found) {
+                    break Some(Ok(found));
+                }
                 offset = walk::next_at(found.offset, found.len);
                 records.push(RecordRef::new(found, last));
             };
@@ -436,6 +439,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             return self.uncover(hidden, records, log);
         }
         let stop = match found {
+            Ok(found) if has_broken_items(self.data(), &found) => {
+                return self.pass_broken_items(found, records, log);
+            }
             Ok(found) => {
                 self.position = walk::next_at(found.offset, found.len);
                 records.push(RecordRef::new(found, found.timestamp.unwrap_or(last)));
@@ -459,6 +465,22 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         next.is_some()
     }
 
+    /// Leaves out a record whose extended items leave it. Returns whether to continue.
+    fn pass_broken_items(&mut self, found: Found, records: &[RecordRef], log: &mut Log) -> bool {
+        let next = walk::next_at(found.offset, found.len).min(self.fill);
+        let range = self.range(found.offset as usize, next);
+        let error = Error::invalid(
+            range.start,
+            "extended items of a record",
+            found.len.into(),
+            "items that end within the record",
+        );
+        self.position = next;
+        self.resumed = records.len();
+        // In a compressed buffer, what follows may come from damaged bytes.
+        log.fault_after(records.len() as u64, range, error) && !self.entry.compressed
+    }
+
     /// The bytes that look like a record and hide others: the record that was `found`, or the last
     /// of the records since the last fault. `last` is the timestamp before `found`.
     fn hidden(
@@ -472,7 +494,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let previous = before.next();
         match found {
             Ok(found) => {
-                if let (Some(previous), Some(timestamp)) = (previous, found.timestamp) {
+                if let (Some(previous), Some(timestamp)) = (previous, found.timestamp)
+                    && timestamp < last
+                {
                     let len = self.len_of(*previous);
                     let hidden =
                         hidden_in(search, previous.offset, len, timestamp, ChainEnd::AtEnd);
@@ -578,6 +602,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         };
         Record::new(self.data(), found, timestamp, location)
     }
+}
+
+/// Whether a record is an EVENT record whose extended items leave it.
+fn has_broken_items(data: &[u8], found: &Found) -> bool {
+    matches!(found.kind, RecordKind::EVENT32 | RecordKind::EVENT64)
+        && walk::has_broken_items(data, found)
 }
 
 /// Where filler may begin in a buffer that is not compressed.

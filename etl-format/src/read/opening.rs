@@ -42,6 +42,7 @@ impl BufferWalk {
             compression.format = detect_format(source, 0, next_buffer, limits)?;
         }
         let mut walk = BufferWalk::new(0, &header, compression.format, limits);
+        walk.begins_with_header_event = true;
         walk.notes.extend(compression.note);
         walk.notes.extend(header_notes(&header));
         Ok(Opened { walk, header })

@@ -11,6 +11,7 @@ use super::extended::ExtendedItems;
 use super::kinds::{
     EventHeader, FullHeader, Header, InstanceHeader, MessageHeader, PerfInfoHeader, SystemHeader,
 };
+use super::resync::{ChainEnd, Search};
 use super::walk::Found;
 
 /// The position of a record in a trace.
@@ -307,7 +308,7 @@ impl<'a> Record<'a> {
             | RecordKind::INSTANCE32
             | RecordKind::INSTANCE64 => self.bytes.guid_at(offset::event::PROVIDER),
             RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.guid,
-            _ => constants::group_guid((self.hook()? >> 8) as u8),
+            _ => constants::hook_class(self.hook()?),
         }
     }
 
@@ -364,6 +365,24 @@ impl<'a> Record<'a> {
         let flags = self.bytes.u16_at(offset::event::FLAGS).unwrap_or(0);
         let has_items = self.is_event() && EventFlags(flags).has(EventFlags::EXTENDED_INFO);
         ExtendedItems::new(self.bytes, EventHeader::SIZE, has_items)
+    }
+
+    /// Whether the bytes after the header contain records with times near its own, one after the
+    /// other up to its end. Then its size is probably wrong, and hides them: no reader can know
+    /// that if the size leads to the next record. A program can log such bytes, so this is a reason
+    /// to report the record, not to read what it contains.
+    ///
+    /// Takes time in proportion to the size of the record.
+    #[must_use]
+    pub fn hides_records(&self) -> bool {
+        let search = Search {
+            data: self.bytes,
+            fill: self.bytes.len(),
+            tail: self.bytes.len(),
+        };
+        let record = 0..self.bytes.len();
+        let hidden = search.hidden(record, self.timestamp().get(), ChainEnd::AtEnd);
+        hidden.is_some()
     }
 
     /// The bytes after the header and the extended items.

@@ -7,15 +7,39 @@ use crate::constants::LogFileMode;
 use super::damage::Note;
 use super::index::BufferEntry;
 
-/// Notes on sequence numbers: gaps, repetitions, and buffers out of order. Numbers start again
-/// after another file header. Damaged numbers are corrected.
+/// Notes on sequence numbers: gaps, repetitions, and buffers out of order. Numbers start again with
+/// each run of sessions, which the buffers learn. Damaged numbers are corrected.
 pub(super) fn sequence_notes(buffers: &mut [BufferEntry], mode: LogFileMode) -> Vec<Note> {
     let mut notes = Vec::new();
-    for session in buffers.chunk_by_mut(|_, next| !next.is_header()) {
-        correct(session, &mut notes);
-        session_notes(session, mode, &mut notes);
+    let runs = buffers.chunk_by_mut(|previous, next| !begins_run(previous, next, mode));
+    for (index, run) in runs.enumerate() {
+        for entry in run.iter_mut() {
+            entry.run = u32::try_from(index).unwrap_or(u32::MAX);
+        }
+        correct(run, &mut notes);
+        session_notes(run, mode, &mut notes);
     }
     notes
+}
+
+/// Whether another run of a session begins with a buffer. A session that appends to a file writes
+/// no file header; its buffers have another id and numbers from 1 on. Windows' setup and network
+/// diagnostics append for years, some without the mode, so the id also tells; the same session can
+/// get the same id again, so the mode tells too.
+fn begins_run(previous: &BufferEntry, next: &BufferEntry, mode: LogFileMode) -> bool {
+    if next.is_header() {
+        return true;
+    }
+    if previous.is_header() || previous.rebuilt || next.rebuilt {
+        return false;
+    }
+    let number = next.sequence_number;
+    if next.logger_id == previous.logger_id {
+        mode.has(LogFileMode::APPEND) && number == 1 && previous.sequence_number >= 1
+    } else {
+        // A damaged id does not change the numbers.
+        number <= previous.sequence_number
+    }
 }
 
 /// Numbers with a larger distance do not belong to the same session.

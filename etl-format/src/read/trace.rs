@@ -93,6 +93,10 @@ impl<S: Source> Trace<S> {
             |entry| entry.first_timestamp == Ticks::MIN,
         )?;
         notes.extend(sequence_notes(&mut buffers, header.mode));
+        if is_appended(&buffers) {
+            // The header counts the buffers of the session that wrote it.
+            notes.retain(|note| !matches!(note, Note::BufferCount { .. }));
+        }
         let clock = if header.is_known() {
             header.clock()
         } else {
@@ -228,9 +232,11 @@ impl<S: Source> Trace<S> {
         }
         let mut entry_of_number = BTreeMap::new();
         let mut kept = Vec::with_capacity(self.index.buffers.len());
+        let mut run = 0;
         for entry in core::mem::take(&mut self.index.buffers) {
-            if entry.is_header() {
+            if entry.run != run {
                 // Numbers start again.
+                run = entry.run;
                 entry_of_number.clear();
             }
             let number = entry.sequence_number;
@@ -320,6 +326,12 @@ impl<S: Source> Trace<S> {
         let index = scanned(&mut self.source, self.index, order)?;
         Ok(Records::new(self.source, index, order))
     }
+}
+
+/// Whether a later session continued the file without a file header of its own.
+fn is_appended(buffers: &[BufferEntry]) -> bool {
+    let mut pairs = buffers.iter().zip(buffers.iter().skip(1));
+    pairs.any(|(previous, next)| next.run != previous.run && !next.is_header())
 }
 
 /// The clock of a trace without header event, from the first record on.

@@ -5,11 +5,12 @@
 
 use crate::constants::offset::{event, full, kernel, message};
 use crate::constants::{
-    BUFFER_HEADER_SIZE, FILLER, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
-    MessageFlags, RECORD_ALIGNMENT, RecordKind,
+    BUFFER_HEADER_SIZE, EventFlags, FILLER, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE,
+    MARKER_TRACE, MessageFlags, RECORD_ALIGNMENT, RecordKind, hook,
 };
 use crate::cursor::Bytes;
 
+use super::extended::ExtendedItems;
 use super::kinds::{EventHeader, FullHeader, InstanceHeader, PerfInfoHeader, SystemHeader};
 
 /// Offsets of size and timestamp, and the size of the header, of a record kind.
@@ -175,6 +176,51 @@ pub(crate) fn record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found
         }
     }
     slow_record_at(data, offset, fill)
+}
+
+/// Whether a record contradicts itself although its size leads to another one: its extended items
+/// leave it, or it is far longer than its layout.
+#[inline(always)]
+pub(crate) fn is_suspicious(data: &[u8], found: &Found) -> bool {
+    match found.kind {
+        RecordKind::EVENT32 | RecordKind::EVENT64 => has_broken_items(data, found),
+        _ => found.len >= MIN_OVERLONG && is_overlong(data, found),
+    }
+}
+
+/// Whether the extended items of an EVENT record leave it.
+#[inline(always)]
+pub(crate) fn has_broken_items(data: &[u8], found: &Found) -> bool {
+    let offset = found.offset as usize;
+    let flags = data.u16_at(offset + event::FLAGS).unwrap_or(0);
+    if !EventFlags(flags).has(EventFlags::EXTENDED_INFO) {
+        return false;
+    }
+    let record = data.get(offset..offset + found.len as usize);
+    let mut items = ExtendedItems::new(record.unwrap_or_default(), EventHeader::SIZE, true);
+    while items.next_raw().is_some() {}
+    items.is_broken()
+}
+
+/// Records of at least this many bytes are compared with their layout. The records with a fixed
+/// layout have less than 128 bytes.
+const MIN_OVERLONG: u32 = 512;
+
+/// Whether a record of at least [`MIN_OVERLONG`] bytes has a fixed layout, which is shorter.
+#[cold]
+#[inline(never)]
+fn is_overlong(data: &[u8], found: &Found) -> bool {
+    let has_hook = matches!(
+        found.kind,
+        RecordKind::SYSTEM32
+            | RecordKind::SYSTEM64
+            | RecordKind::COMPACT32
+            | RecordKind::COMPACT64
+            | RecordKind::PERFINFO32
+            | RecordKind::PERFINFO64
+    );
+    let hook = data.u16_at(found.offset as usize + kernel::HOOK);
+    has_hook && hook.is_some_and(hook::has_fixed_layout)
 }
 
 /// The timestamp at an offset; the compiler sees that both offsets are in bounds.

@@ -50,11 +50,13 @@ impl Missing {
         }
         // If the session was not closed, the buffers in memory are lost: at least one.
         let unwritten = u64::from(trace.notes().contains(&Note::Unclosed));
-        // The kernel also numbers buffers that stay empty and are not written.
+        let gaps = sequence_gaps(trace.notes());
+        // The kernel also numbers buffers that stay empty and are not written. But if there are two
+        // buffers of one number, one of them is in the place of a missing one.
         let without_number = if header.mode.has(LogFileMode::RELOG) {
-            sequence_gaps(trace.notes())
+            gaps
         } else {
-            0
+            gaps.min(repeated_numbers(trace.notes()))
         };
         let spacing = if header.mode.has(LogFileMode::COMPRESSED) {
             u64::MAX
@@ -108,6 +110,14 @@ fn sequence_gaps(notes: &[Note]) -> u64 {
         }
     }
     missing
+}
+
+/// How many buffers have the number of another one.
+fn repeated_numbers(notes: &[Note]) -> u64 {
+    let repeated = notes
+        .iter()
+        .filter(|note| matches!(note, Note::SequenceTwice { .. } | Note::BufferTwice { .. }));
+    repeated.count() as u64
 }
 
 fn plausible(count: u64) -> u64 {

@@ -5,7 +5,7 @@ use std::io;
 use byteorder::{LE, WriteBytesExt};
 
 use crate::Ticks;
-use crate::constants::{PointerSize, SYSTEM_TRACE_VERSION, hook};
+use crate::constants::{PRIVATE_TRACE_VERSION, PointerSize, SYSTEM_TRACE_VERSION, hook};
 use crate::error::Result;
 use crate::headers::{FileHeader, TimeZone};
 
@@ -69,9 +69,14 @@ impl FileHeader {
 
 impl Record for FileHeader {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let version = if self.is_private() {
+            PRIVATE_TRACE_VERSION
+        } else {
+            SYSTEM_TRACE_VERSION
+        };
         System::new(hook::HEADER, self.timestamp)
             .pointer_size(self.pointer_size)
-            .version(SYSTEM_TRACE_VERSION.into())
+            .version(version.into())
             .process(self.process_id, self.thread_id)
             .cpu_times(self.kernel_time, self.user_time)
             .payload(&self.payload()?)

@@ -1,9 +1,10 @@
 //! The header event, and files that are not traces.
 
 use crate::common::header::names;
-use crate::common::{File, HeaderEvent, patch, run, small};
+use crate::common::{Buffer, File, HeaderEvent, patch, run, small};
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_format::read::{Options, Records, Trace};
+use etl_format::write::Session;
 use etl_format::{Error, ErrorKind, FileHeader, Ticks};
 
 fn read(file: &File) -> FileHeader {
@@ -161,6 +162,9 @@ fn mode_determines_the_dialect() {
         (0x1, "kernel"),
         (0x0200_0080, "kernel"),
         (0x1_1001, "relogged"),
+        (0x0800, "private session"),
+        (0x0002_0802, "private session"),
+        (0x0001_0801, "relogged"),
         (0x0400_0001, "kernel, compressed"),
         (0x0401_0001, "relogged, compressed"),
     ] {
@@ -285,18 +289,82 @@ fn not_etl(bytes: &[u8]) -> &'static str {
 
 #[test]
 fn traces_of_windows_xp_are_refused() {
-    for (version, log) in [
-        (1, (1, 5)),
-        (2, (1, 0)),
-        (2, (1, 2)),
-        (2, (1, 3)),
-        (1, (1, 0)),
-    ] {
+    for (version, log) in [(2, (1, 0)), (2, (1, 2)), (2, (1, 3)), (1, (1, 0))] {
         let mut file = small();
         (file.event.version, file.event.log) = (version, log);
         let why = not_etl(&file.bytes());
         assert!(why.contains("Windows XP") && why.contains("2003"), "{why}");
     }
+}
+
+/// All 672 known traces of private sessions have these bytes at the start of their first record.
+#[test]
+fn private_sessions_are_read_and_written_with_version_0() {
+    for wide in [false, true] {
+        let mut file = small();
+        file.event.wide = wide;
+        file.event.version = 0;
+        file.event.mode = 0x2_0802;
+        let bytes = file.bytes();
+        assert_eq!(bytes[0x48..0x4c], [0, 0, if wide { 2 } else { 1 }, 0xc0]);
+        let header = read(&file);
+        assert!(header.is_private());
+        assert_eq!(header.dialect(), "private session");
+        let written = Session::in_memory(header).unwrap().finish().unwrap();
+        assert_eq!(written[0x48..0x4c], bytes[0x48..0x4c]);
+    }
+}
+
+#[test]
+fn first_buffer_with_a_header_event_needs_no_type() {
+    let mut file = small();
+    file.event.buffers_written = Some(7);
+    let mut bytes = file.bytes();
+    patch(&mut bytes, 0x36, &[0, 0]);
+    for options in [Options::default(), Options::salvage()] {
+        let trace = Trace::open(bytes.as_slice(), &options).unwrap();
+        assert!(trace.buffers()[0].is_header());
+        assert_eq!(trace.notes(), []);
+        assert!(trace.damage().is_empty());
+    }
+}
+
+/// The next buffers of [`small`], as a session writes them that appends to the file: without a file
+/// header, with numbers from 1 on.
+fn append(file: &mut File, logger: u16, first_timestamp: i64) {
+    for number in 1..4 {
+        let records = run(first_timestamp + number * 100, 4);
+        let buffer = Buffer::data(0x400, 0, number, &records);
+        file.buffers.push(Buffer { logger, ..buffer });
+    }
+}
+
+#[test]
+fn appended_sessions_number_their_buffers_again() {
+    // Windows' setup: other ids, without the mode. Network diagnostics: the mode, perhaps one id.
+    for (mode, logger) in [(0x1, 9), (0x4, 9), (0x4, 7)] {
+        let mut file = small();
+        file.event.mode = mode;
+        file.event.buffers_written = Some(7);
+        append(&mut file, logger, 10_000);
+        append(&mut file, logger + 1, 20_000);
+        assert_eq!(note_codes(&file), [""; 0], "{mode:#x} {logger}");
+        let bytes = file.bytes();
+        let trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+        let runs: Vec<u32> = trace.buffers().iter().map(|b| b.run).collect();
+        assert_eq!(runs, [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
+    }
+    // One id without the mode: pieces of files that were put together.
+    let mut file = small();
+    append(&mut file, 7, 10_000);
+    assert!(note_codes(&file).contains(&"sequence-twice"));
+}
+
+#[test]
+fn damaged_id_of_a_session_begins_no_run() {
+    let mut file = small();
+    file.buffers[3].logger = 0x1007;
+    assert_eq!(note_codes(&file), [""; 0]);
 }
 
 #[test]

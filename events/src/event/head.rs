@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
-use etl_format::constants::group_name;
+use etl_format::constants::hook_class_name;
 use etl_format::read::Record;
 use etl_schema::{EventSchema, Named, SchemaSource, Text, providers};
 
@@ -90,7 +90,7 @@ fn provider_text(provider: Option<Guid>, header: &HeaderFields) -> String {
     let Some(hook) = header.hook else {
         return String::new();
     };
-    group_name((hook >> 8) as u8).unwrap_or_default().to_owned()
+    hook_class_name(hook).unwrap_or_default().to_owned()
 }
 
 /// The provider's own names for the opcode, the task and the level of an event.

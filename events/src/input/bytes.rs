@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 
-use etl_format::read::{FileSource, Reused, Source as _, Spooled};
+use etl_format::read::{FileSource, Options, Records, Reused, Source as _, Spooled};
 
 use super::error::Error;
+use super::size::size;
 #[cfg(feature = "unpack")]
 use super::temporary::Temporary;
 
@@ -17,6 +18,12 @@ pub(super) const MAX_IN_MEMORY: usize = 16 << 20;
 /// The longest pipe that is read without the feature `unpack`, which has temporary files.
 #[cfg(not(feature = "unpack"))]
 const MAX_IN_MEMORY: u64 = 1 << 30;
+
+/// The longest pipe that is read to its end, unless the user sets another limit.
+pub(super) const MAX_PIPE: u64 = 16 << 30;
+
+/// A pipe with more bytes must have a trace in so many first bytes.
+const BEGINNING: usize = 1 << 20;
 
 /// Opened bytes, packed or not.
 pub enum Bytes {
@@ -98,35 +105,68 @@ impl Bytes {
     /// All bytes: in memory, or in a temporary file if a pipe has many.
     ///
     /// # Errors
-    /// When they cannot be read or unpacked.
+    /// When they cannot be read or unpacked, and for a pipe with more than 16 GiB.
     pub fn whole(self) -> Result<Spooled<File>, Error> {
+        self.whole_within(None)
+    }
+
+    /// As [`Bytes::whole`], with another limit for pipes.
+    pub(super) fn whole_within(self, limit: Option<u64>) -> Result<Spooled<File>, Error> {
         match self {
             Bytes::Whole(whole) => Ok(whole),
-            Bytes::Pipe(pipe) => spool(pipe),
+            Bytes::Pipe(pipe) => spool(pipe, limit.unwrap_or(MAX_PIPE)),
         }
     }
+
+    /// Rejects a pipe whose first MiB has no trace, before the rest is read: the pipe may have no
+    /// end (`< /dev/zero`).
+    pub(super) fn ensure_trace(self) -> Result<Self, Error> {
+        if matches!(self, Bytes::Whole(_)) {
+            return Ok(self);
+        }
+        let Peeked { head, bytes } = self.peek(BEGINNING)?;
+        if head.len() < BEGINNING || Records::stream(head.as_slice(), &Options::salvage()).is_ok() {
+            return Ok(bytes);
+        }
+        let message = format!(
+            "the first {} of the pipe contain no trace",
+            size(BEGINNING as u64)
+        );
+        Err(Error::new(message).hint_text("if a trace follows, write it to a file first"))
+    }
 }
 
-/// Reads a reader to its end.
+/// Reads a reader to its end. More than `max` bytes are an error.
 #[cfg(feature = "unpack")]
-pub(super) fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
-    Ok(
-        match Spooled::new(reader, MAX_IN_MEMORY, Temporary::create)? {
-            Spooled::Memory(bytes) => Spooled::Memory(bytes),
-            Spooled::File(file) => Spooled::File(FileSource::new(file.into_inner().into_file())?),
-        },
-    )
+pub(super) fn spool(reader: impl Read, max: u64) -> Result<Spooled<File>, Error> {
+    let reader = reader.take(max.saturating_add(1));
+    let spooled = Spooled::new(reader, MAX_IN_MEMORY, Temporary::create)?;
+    let len = match &spooled {
+        Spooled::Memory(bytes) => bytes.len() as u64,
+        Spooled::File(file) => file.size().unwrap_or(0),
+    };
+    if len > max {
+        return Err(too_long(max));
+    }
+    Ok(match spooled {
+        Spooled::Memory(bytes) => Spooled::Memory(bytes),
+        Spooled::File(file) => Spooled::File(FileSource::new(file.into_inner().into_file())?),
+    })
 }
 
-/// Reads a reader to its end.
+/// Reads a reader to its end. More than `max` bytes, or 1 GiB, are an error.
 #[cfg(not(feature = "unpack"))]
-fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
+fn spool(reader: impl Read, max: u64) -> Result<Spooled<File>, Error> {
+    let max = max.min(MAX_IN_MEMORY);
     let mut bytes = Vec::new();
-    reader.take(MAX_IN_MEMORY + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_IN_MEMORY {
-        let limit = MAX_IN_MEMORY >> 30;
-        return Err(Error::new(format!("the pipe has more than {limit} GiB"))
-            .hint_text("write it to a file, and open the file"));
+    reader.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(too_long(max));
     }
     Ok(Spooled::Memory(bytes))
+}
+
+fn too_long(max: u64) -> Error {
+    Error::new(format!("the pipe has more than {}", size(max)))
+        .hint_text("write it to a file, and open the file")
 }

@@ -83,7 +83,15 @@ impl Input {
     /// When they cannot be read or unpacked, or have the format of another program.
     pub fn new(bytes: Bytes, name: &str, options: &InputOptions) -> Result<Self, Error> {
         let Unpacked { bytes, mut head } = options.unpacker.open(bytes)?;
-        let mut data = Data::new(bytes.whole()?, options.max_mapped)?;
+        let limit = options.unpacker.max_unpacked;
+        // Unpacked input has limits of its own.
+        let bytes = if head.from.is_none() {
+            bytes.ensure_trace()?
+        } else {
+            bytes
+        };
+        let whole = bytes.whole_within(limit)?;
+        let mut data = Data::new(whole, options.max_mapped)?;
         if head.from.is_some() {
             // Only here the error can name what the trace was unpacked from.
             Records::stream(data.source_now(), &Options::salvage())

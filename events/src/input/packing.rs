@@ -35,11 +35,20 @@ impl Packing {
             (b"PK\x03\x04", Packing::Zip),
             (b"PK\x05\x06", Packing::Zip),
         ];
+        if is_skippable_frame(head) {
+            return Some(Packing::Zstandard);
+        }
         KNOWN
             .iter()
             .find(|(magic, _)| head.starts_with(magic))
             .map(|(_, packing)| *packing)
     }
+}
+
+/// Whether bytes begin with a skippable frame of Zstandard. `pzstd` writes one before each frame
+/// with content. A trace with these bytes would have a first buffer of 407 MB.
+fn is_skippable_frame(head: &[u8]) -> bool {
+    matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
 /// The unpacked content of a packed file.

@@ -20,19 +20,31 @@ pub(super) fn gaps(
     buffers: &HashMap<u64, TimeSpan>,
     utc: &dyn Fn(Ticks) -> String,
 ) -> Vec<Gap> {
-    let mut streams: BTreeMap<u16, Vec<&BufferEntry>> = BTreeMap::new();
+    // Numbers start again with each run of sessions.
+    let mut runs: BTreeMap<u32, BTreeMap<u16, Vec<&BufferEntry>>> = BTreeMap::new();
     for entry in entries {
         if !entry.is_header() && !entry.rebuilt {
+            let streams = runs.entry(entry.run).or_default();
             streams.entry(entry.processor).or_default().push(entry);
         }
     }
-    for stream in streams.values_mut() {
+    for stream in runs.values_mut().flat_map(BTreeMap::values_mut) {
         stream.sort_by_key(|entry| entry.sequence_number);
     }
+    let run_of_offset: BTreeMap<u64, u32> = entries.iter().map(|e| (e.offset, e.run)).collect();
     let mut gaps = Vec::new();
     let mut space = MAX_SPANS;
     for note in notes {
-        let Note::SequenceGap { first, count, .. } = *note else {
+        let Note::SequenceGap {
+            offset,
+            first,
+            count,
+        } = *note
+        else {
+            continue;
+        };
+        let run = run_of_offset.get(&offset).copied().unwrap_or(0);
+        let Some(streams) = runs.get(&run) else {
             continue;
         };
         let mut spans = Vec::new();

@@ -39,8 +39,12 @@ pub use report::Report;
 pub struct Survey {
     /// Whether there is a header event.
     pub header: bool,
-    /// The program that wrote the file: `kernel`, `relogged`, each perhaps `, compressed`.
+    /// The program that wrote the file: `kernel`, `private session`, `relogged`, each perhaps `,
+    /// compressed`.
     pub dialect: Option<&'static str>,
+    /// The process of a private session, which wrote the file itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub private_process: Option<u32>,
     /// Name and version of Windows.
     pub os: Option<String>,
     /// Version of the log format.
@@ -278,6 +282,7 @@ impl Survey {
             survey = Survey {
                 header: true,
                 dialect: Some(header.dialect()),
+                private_process: header.is_private().then_some(header.process_id),
                 os: Some(header.windows()),
                 log_version: Some(format!("{}.{}", header.log_major, header.log_minor)),
                 logger_name: Some(header.logger_name()),

@@ -7,10 +7,14 @@
 //! [`PacketWriter`] writes the packets.
 //!
 //! Times are exact to 100 ns. Windows logs a packet at each layer that it passes; it is written
-//! once unless [`PacketOptions::all_layers`] asks for all of them.
+//! once unless [`PacketOptions::all_layers`] asks for all of them. If the packet monitor does not
+//! number packets across components (Windows 11 24H2 and later), the packets at the edges of the
+//! drivers of network cards are written ([`Interfaces::is_of_cards`]).
 
 mod block;
+mod components;
 mod event;
+mod framing;
 mod packet;
 mod radio;
 mod reader;
@@ -28,6 +32,8 @@ use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::Record;
 
 use block::{Block, kind, option};
+use components::{Components, Layer};
+use framing::{Framing, u16_be};
 use packet::{ComponentFact, Fact, Link, Part, Place, PortNames, RADIOTAP, Reception};
 use radio::Radio;
 use reassembly::{Origin, Reassembly};
@@ -74,6 +80,11 @@ impl PacketOptions {
 pub struct Interfaces {
     places: BTreeMap<Place, PortNames>,
     components: BTreeMap<u16, Component>,
+    /// The edges of the components, and what their packets are.
+    monitored: Components,
+    /// Places of packets whose bytes do not tell their kind, by edge: what they are is known at the
+    /// end.
+    unclear: BTreeMap<components::Edge, Place>,
     /// Cards and layers whose events say how packets were received.
     radios: BTreeSet<(u32, u32)>,
 }
@@ -103,13 +114,30 @@ impl Interfaces {
         }
         let event = decoder.decode(record);
         if let Some(part) = packet::part_of(&event) {
-            self.places.entry(part.place).or_insert(part.names);
+            self.monitored.add(&part);
+            match part.edge {
+                Some(edge) if part.framing == Some(Framing::Unclear) => {
+                    self.unclear.insert(edge, part.place);
+                }
+                _ => {
+                    self.places.entry(part.place).or_insert(part.names);
+                }
+            }
         } else if let Some(reception) = packet::reception_of(&event) {
             self.radios.insert((reception.card, reception.layer));
-        } else if let Some(ComponentFact { component, fact }) = packet::fact_of(&event) {
-            let component = self.components.entry(component).or_default();
+        } else if let Some(ComponentFact {
+            component: id,
+            fact,
+        }) = packet::fact_of(&event)
+        {
+            let component = self.components.entry(id).or_default();
             match fact {
-                Fact::Name { name, description } => {
+                Fact::Name {
+                    kind,
+                    name,
+                    description,
+                } => {
+                    self.monitored.add_type(id, kind.unwrap_or(0));
                     component.name = name;
                     component.description = description;
                 }
@@ -123,13 +151,37 @@ impl Interfaces {
     /// How many places there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.all_places().len()
     }
 
     /// Whether no packet was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.is_empty() && self.unclear.is_empty()
+    }
+
+    /// Whether packets of the packet monitor are written as network cards logged them, because they
+    /// have no number that all components share (Windows 11 24H2 and later).
+    #[must_use]
+    pub fn is_of_cards(&self) -> bool {
+        self.monitored.layer().is_some()
+    }
+
+    /// Whether packets may be written several times, because they have no number that all
+    /// components share, and no network card logged any.
+    #[must_use]
+    pub fn may_repeat(&self) -> bool {
+        self.monitored.is_without_layer()
+    }
+
+    /// All places, with the places of packets whose kind the other packets of their edge tell.
+    fn all_places(&self) -> BTreeMap<Place, PortNames> {
+        let mut places = self.places.clone();
+        for (edge, place) in &self.unclear {
+            let place = self.monitored.unclear_place(*edge, place);
+            places.entry(place).or_default();
+        }
+        places
     }
 
     /// Whether the packets of a place have a header that says how they were received.
@@ -140,12 +192,18 @@ impl Interfaces {
 
     /// The places whose packets are written. One layer of each network card is enough: the card
     /// itself if it has packets, or the first layer.
-    fn written(&self, options: PacketOptions) -> Vec<(&Place, &PortNames)> {
+    fn written(&self, options: PacketOptions) -> Vec<(Place, PortNames)> {
         let mut written = Vec::new();
         let mut last_card = None;
         let mut first_layer = 0;
-        for (place, names) in &self.places {
-            if let Place::Layer { card, layer, .. } = place {
+        let layer_of_cards = self.monitored.layer().filter(|_| !options.all_layers);
+        for (place, names) in self.all_places() {
+            if let Some(layer) = &layer_of_cards
+                && !layer.has_place(&place)
+            {
+                continue;
+            }
+            if let Place::Layer { card, layer, .. } = &place {
                 // The layers of a card follow each other.
                 if last_card != Some(*card) {
                     last_card = Some(*card);
@@ -184,6 +242,9 @@ pub struct PacketWriter<W> {
     interfaces: BTreeMap<Place, u32>,
     /// By number of the interface, whether packets have a header that says how they were received.
     with_radio: Vec<bool>,
+    monitored: Components,
+    /// The edges whose packets are written, if packets have no number that components share.
+    layer: Option<Layer>,
     /// How the next packet was received, by card, layer and processor.
     radios: BTreeMap<(u32, u32, u16), Radio>,
     /// The number of the interface of events.
@@ -218,17 +279,18 @@ impl<W: Write> PacketWriter<W> {
         let mut numbers = BTreeMap::new();
         let mut with_radio = Vec::new();
         for (place, names) in interfaces.written(options) {
-            let has_radio = interfaces.has_radio(place);
+            let has_radio = interfaces.has_radio(&place);
             let link = if has_radio {
                 RADIOTAP
             } else {
                 place.link().code()
             };
             begin_interface(&mut block, link);
-            describe(&mut block, place, names, &interfaces.components);
+            describe(&mut block, &place, &names, &interfaces.components);
             block.write(&mut out)?;
             with_radio.push(has_radio);
-            numbers.insert(place.clone(), numbers.len() as u32);
+            let number = numbers.len() as u32;
+            numbers.insert(place, number);
         }
         if options.events {
             begin_interface(&mut block, event::LINK).text(option::INTERFACE_NAME, "etw");
@@ -241,6 +303,8 @@ impl<W: Write> PacketWriter<W> {
             event_interface: numbers.len() as u32,
             interfaces: numbers,
             with_radio,
+            monitored: interfaces.monitored.clone(),
+            layer: interfaces.monitored.layer(),
             radios: BTreeMap::new(),
             parts: Reassembly::default(),
             seen: Seen::default(),
@@ -267,7 +331,8 @@ impl<W: Write> PacketWriter<W> {
         }
         let event = decoder.decode(record);
         if may_have_packet {
-            if let Some(part) = packet::part_of(&event) {
+            if let Some(mut part) = packet::part_of(&event) {
+                part.place = self.monitored.place_of(&part);
                 return self.part(&part, &event);
             }
             if let Some(Reception { card, layer, radio }) = packet::reception_of(&event) {
@@ -296,11 +361,7 @@ impl<W: Write> PacketWriter<W> {
 
     fn part(&mut self, part: &Part<'_>, event: &Event<'_>) -> io::Result<()> {
         let record = event.record();
-        let is_new = match part.number {
-            _ if self.options.all_layers || part.dropped.is_some() => true,
-            Some(number) => self.seen.is_new(number),
-            None => true,
-        };
+        let is_new = self.is_new(part);
         let Some(&interface) = self.interfaces.get(&part.place).filter(|_| is_new) else {
             self.written.repeated += u64::from(part.fragment.is_last);
             return Ok(());
@@ -327,6 +388,18 @@ impl<W: Write> PacketWriter<W> {
         self.options_of(part, event);
         self.written.packets += 1;
         self.block.write(&mut self.out)
+    }
+
+    /// Whether a packet is written that other layers and components may have logged, too.
+    fn is_new(&mut self, part: &Part<'_>) -> bool {
+        if self.options.all_layers || part.dropped.is_some() {
+            return true;
+        }
+        match (&self.layer, part.number) {
+            (Some(layer), Some(_)) => layer.contains(part),
+            (None, Some(number)) => self.seen.is_new(number),
+            (_, None) => true,
+        }
     }
 
     /// How a packet was received, from the event before it.
@@ -394,10 +467,12 @@ struct RestoredPacket<'a> {
 }
 
 /// Restores a packet: puts its VLAN tag back, and clears the flag of Wi-Fi packets that says that
-/// they are encrypted, since Windows logs them decrypted.
+/// they are encrypted, since Windows logs them decrypted. The bytes of a packet that may be another
+/// one are not changed.
 fn restore<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> RestoredPacket<'a> {
     let link = part.place.link();
     if link == Link::Wifi
+        && matches!(part.framing, None | Some(Framing::Wifi))
         && packet.get(1).is_some_and(|flags| flags & PROTECTED != 0)
         && let Some(flags) = packet.to_mut().get_mut(1)
     {
@@ -531,10 +606,4 @@ fn original_length(link: Link, packet: &[u8]) -> Option<u32> {
         _ => return None,
     };
     Some(length + ip_header as u32)
-}
-
-/// A number in network byte order.
-fn u16_be(packet: &[u8], offset: usize) -> Option<u16> {
-    let bytes = packet.get(offset..)?.first_chunk()?;
-    Some(u16::from_be_bytes(*bytes))
 }

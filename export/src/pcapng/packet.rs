@@ -7,6 +7,8 @@ use etl_format::read::Record;
 use etl_schema::decode::Value;
 use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
 
+use super::components::Edge;
+use super::framing::Framing;
 use super::radio::Radio;
 use super::reassembly::Fragment;
 use super::vmswitch::SwitchPacket;
@@ -93,6 +95,12 @@ pub(super) struct Part<'a> {
     pub length: Option<u32>,
     /// The same at every component.
     pub number: Option<PacketNumber>,
+    /// Where a component logged it.
+    pub edge: Option<Edge>,
+    /// How many times it was logged so far, if the event says.
+    pub appearance: Option<u64>,
+    /// What its bytes are, if it is labelled Wi-Fi by the packet monitor.
+    pub framing: Option<Framing>,
     pub dropped: Option<DropPoint>,
     /// Name of the reason for dropping it, if the schema of the event has one.
     pub reason: Option<String>,
@@ -179,6 +187,9 @@ impl<'a> Part<'a> {
             is_sent: None,
             length: None,
             number: None,
+            edge: None,
+            appearance: None,
+            framing: None,
             dropped: None,
             reason: None,
             vlan: None,
@@ -263,17 +274,33 @@ fn remote_access_part<'a>(event: &Event<'a>) -> Option<Part<'a>> {
 /// A packet of a component of the network stack.
 fn component_part<'a>(event: &Event<'a>, event_id: u16) -> Option<Part<'a>> {
     let fields = ComponentFields::read(event)?;
+    let payload = fields.payload?;
+    let mut framing = None;
     let link = match fields.packet_type? {
         1 => Link::Ethernet,
-        2 => Link::Wifi,
+        2 => {
+            let found = Framing::of(payload);
+            framing = Some(found);
+            match found {
+                Framing::Ethernet => Link::Ethernet,
+                Framing::Wifi | Framing::Unclear => Link::Wifi,
+            }
+        }
         3 => Link::Raw,
         _ => return None,
     };
+    let component = fields.component? as u16;
     let place = Place::Component {
-        id: fields.component? as u16,
+        id: component,
         link,
     };
-    let mut part = Part::new(place, fields.payload?);
+    let mut part = Part::new(place, payload);
+    part.framing = framing;
+    part.appearance = fields.appearance;
+    part.edge = Some(Edge {
+        component,
+        edge: fields.edge.unwrap_or(0) as u16,
+    });
     part.is_sent = fields.direction.and_then(is_sent);
     part.length = fields.original_size.map(|length| length as u32);
     if let (Some(group), Some(number)) = (fields.group, fields.number) {
@@ -293,6 +320,8 @@ fn component_part<'a>(event: &Event<'a>, event_id: u16) -> Option<Part<'a>> {
 struct ComponentFields<'a> {
     packet_type: Option<u64>,
     component: Option<u64>,
+    edge: Option<u64>,
+    appearance: Option<u64>,
     direction: Option<u64>,
     original_size: Option<u64>,
     group: Option<u64>,
@@ -314,6 +343,8 @@ impl<'a> ComponentFields<'a> {
                 (_, Value::Binary(_)) => {}
                 ("PacketType", _) => fields.packet_type = number,
                 ("ComponentId", _) => fields.component = number,
+                ("EdgeId", _) => fields.edge = number,
+                ("AppearanceCount", _) => fields.appearance = number,
                 ("DirTag", _) => fields.direction = number,
                 ("OriginalPayloadSize", _) => fields.original_size = number,
                 ("PktGroupId", _) => fields.group = number,
@@ -352,7 +383,11 @@ pub(super) struct ComponentFact {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fact {
-    Name { name: String, description: String },
+    Name {
+        kind: Option<u64>,
+        name: String,
+        description: String,
+    },
     Ipv4([u8; 4]),
     Ipv6([u8; 16]),
     Mac([u8; 6]),
@@ -372,6 +407,7 @@ pub(super) fn fact_of(event: &Event<'_>) -> Option<ComponentFact> {
     let id = event.record().descriptor()?.id;
     let fact = match id {
         COMPONENT => Fact::Name {
+            kind: number(event, "Type"),
             name: text(event, "Name"),
             description: text(event, "Description"),
         },

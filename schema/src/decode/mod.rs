@@ -51,6 +51,8 @@ pub struct Decoder {
     /// For pointers of 4 and of 8 bytes.
     narrow: Vec<Op>,
     wide: Vec<Op>,
+    /// Decoders of other layouts with the same id and version.
+    others: Vec<Decoder>,
 }
 
 /// The bytes around the texts of a payload: see [`Decoder::string_layout`].
@@ -91,7 +93,33 @@ impl Decoder {
             shared: Shared::new(schema),
             narrow,
             wide,
+            others: Vec::new(),
         }
+    }
+
+    /// The decoder with other layouts of the same event, for payloads that it does not decode.
+    pub(crate) fn with_others(mut self, layouts: &[Vec<Field>]) -> Self {
+        for fields in layouts {
+            let schema = EventSchema {
+                fields: fields.clone(),
+                ..EventSchema::clone(self.schema())
+            };
+            self.others.push(Decoder::new(Arc::new(schema)));
+        }
+        self
+    }
+
+    /// The decoder for a payload: this one, or the one of another layout with the same id and
+    /// version if only that decodes the whole payload.
+    #[must_use]
+    #[inline]
+    pub fn of_payload(&self, payload: &[u8], pointers: PointerSize) -> &Decoder {
+        if self.others.is_empty() || self.check(payload, pointers).is_exact() {
+            return self;
+        }
+        let mut others = self.others.iter();
+        let fitting = others.find(|other| other.check(payload, pointers).is_exact());
+        fitting.unwrap_or(self)
     }
 
     /// The schema.

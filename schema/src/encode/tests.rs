@@ -1,9 +1,13 @@
 use super::*;
 use crate::decode::Decoder;
-use crate::testing::choices::{Choices, agree, schema, values};
+use crate::testing::choices::agree;
+use crate::testing::strategies::{payloads_of, pointer_sizes, schemas};
+use crate::testing::values::schemas_with_values;
 use crate::{Identity, SchemaSource};
 use etl_format::Guid;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 fn event(fields: Vec<Field>) -> EventSchema {
     let id = Identity::Modern { id: 1, version: 0 };
@@ -44,24 +48,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn decode_undoes_encode_for_any_schema(
-        shape in proptest::collection::vec(any::<u8>(), 0..120),
-        content in proptest::collection::vec(any::<u8>(), 0..300),
-        wide in any::<bool>(),
+        (pointers, (schema, given)) in pointer_sizes().prop_flat_map(|pointers| {
+            (Just(pointers), schemas_with_values(pointers))
+        }),
     ) {
-        let schema = schema(&mut Choices::new(&shape));
-        let pointers = if wide { PointerSize::P8 } else { PointerSize::P4 };
-        let given = values(&schema.fields, &mut Choices::new(&content), pointers);
         round_trip(schema, &given, pointers);
     }
 
     #[test]
     fn fields_of_any_bytes_stay_within_them(
-        shape in proptest::collection::vec(any::<u8>(), 0..120),
+        schema in schemas(),
         payload in proptest::collection::vec(any::<u8>(), 0..200),
-        wide in any::<bool>(),
+        pointers in pointer_sizes(),
     ) {
-        let schema = schema(&mut Choices::new(&shape));
-        let pointers = if wide { PointerSize::P8 } else { PointerSize::P4 };
         let decoder = Decoder::new(schema.into());
         let mut fields = decoder.fields(&payload, pointers);
         let values = OwnedValue::collect(fields.clone());
@@ -74,12 +73,9 @@ proptest! {
 
     #[test]
     fn fields_of_a_cut_payload_are_a_prefix_of_the_values(
-        shape in proptest::collection::vec(any::<u8>(), 0..120),
-        content in proptest::collection::vec(any::<u8>(), 0..300),
+        (schema, given) in schemas_with_values(PointerSize::P8),
         cut in 0usize..200,
     ) {
-        let schema = schema(&mut Choices::new(&shape));
-        let given = values(&schema.fields, &mut Choices::new(&content), PointerSize::P8);
         let bytes = encode(&schema, &given, PointerSize::P8).unwrap();
         let decoder = Decoder::new(schema.into());
         let whole = OwnedValue::collect(decoder.fields(&bytes, PointerSize::P8));
@@ -109,26 +105,13 @@ fn takes_no_bytes(value: &OwnedValue) -> bool {
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn decode_undoes_encode_for_every_event_of_the_tables() {
     use crate::tables::Registry;
-    let mut seed = 1u32;
-    let mut next = || {
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (seed >> 24) as u8
-    };
+    let mut runner = TestRunner::deterministic();
     for registry in [Registry::builtin(), Registry::classic()] {
         for event in registry.providers().flat_map(|p| &p.events) {
             for pointers in [PointerSize::P4, PointerSize::P8] {
+                let payloads = payloads_of(event.schema.clone().into(), pointers);
                 for _ in 0..8 {
-                    let content: Vec<u8> = (0..400).map(|_| next()).collect();
-                    let mut given =
-                        values(&event.schema.fields, &mut Choices::new(&content), pointers);
-                    // A structure that only the rest of the payload bounds may be empty.
-                    if let (Some(OwnedValue::Array(items)), Some(field)) =
-                        (given.last_mut(), event.schema.fields.last())
-                        && field.count == Count::Rest
-                        && field.in_type().is_none()
-                    {
-                        items.retain(|i| *i != OwnedValue::Struct(vec![]));
-                    }
+                    let (given, _) = payloads.new_tree(&mut runner).unwrap().current();
                     round_trip(event.schema.clone(), &given, pointers);
                 }
             }

@@ -119,11 +119,16 @@ impl EventSchema {
         if !self.name.is_empty() {
             return;
         }
-        let task = own_name(&self.task.name);
+        let mut task = own_name(&self.task.name);
         let opcode = own_name(&self.opcode.name);
+        if self.task.value == 0 && task == "None" {
+            task = "";
+        }
         self.name = match (task, opcode) {
             ("", "") => number_name(self.identity, self.opcode.value).into(),
             (task, "") => task.to_owned().into(),
+            // `ProcessStart` and `Start`.
+            (task, opcode) if ends_with_word(task, opcode) => task.to_owned().into(),
             ("", opcode) => opcode.to_owned().into(),
             (task, opcode) => format!("{task}/{opcode}").into(),
         };
@@ -134,6 +139,13 @@ impl EventSchema {
     pub fn field_index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == name)
     }
+}
+
+/// Whether the name of a task ends with the name of an opcode; case does not matter.
+fn ends_with_word(task: &str, opcode: &str) -> bool {
+    let start = task.len().checked_sub(opcode.len());
+    let end = start.and_then(|start| task.get(start..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(opcode))
 }
 
 /// A name of a task or opcode without its prefix; empty if it has no meaning.
@@ -224,6 +236,8 @@ pub enum SchemaSource {
     EventSource,
     /// A `TRACE_EVENT_INFO` record that a merge added.
     TraceEventInfo,
+    /// A manifest that a merge added (PerfTrack).
+    TraceManifest,
     /// An XML instrumentation manifest from a file.
     Manifest,
     /// A WPP trace message format file.
@@ -240,6 +254,7 @@ impl SchemaSource {
             SchemaSource::TraceLogging => "TraceLogging metadata in the event",
             SchemaSource::EventSource => "EventSource manifest in the trace",
             SchemaSource::TraceEventInfo => "event metadata of a merged trace",
+            SchemaSource::TraceManifest => "manifest in a merged trace",
             SchemaSource::Manifest => "manifest file",
             SchemaSource::Tmf => "trace message format file",
         }

@@ -5,7 +5,7 @@ use crate::model::{
     Count, EventSchema, Field, Identity, InType, Length, MapEntry, MapKind, OutType, SchemaSource,
     ValueMap,
 };
-use crate::testing::choices::{Choices, schema, values};
+use crate::testing::values::schemas_with_values;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use proptest::prelude::*;
@@ -26,22 +26,16 @@ proptest! {
 
     #[test]
     fn csv_fields_are_those_of_json_with_quotes_doubled(
-        shape in proptest::collection::vec(any::<u8>(), 0..120),
-        content in proptest::collection::vec(any::<u8>(), 0..300),
+        (schema, given) in schemas_with_values(PointerSize::P8),
     ) {
-        let schema = schema(&mut Choices::new(&shape));
-        let given = values(&schema.fields, &mut Choices::new(&content), PointerSize::P8);
         let bytes = crate::encode::encode(&schema, &given, PointerSize::P8).unwrap();
         prop_assert!(are_equal_in_csv(schema, &bytes));
     }
 
     #[test]
     fn json_fields_is_valid_and_text_fields_safe_for_any_values(
-        shape in proptest::collection::vec(any::<u8>(), 0..120),
-        content in proptest::collection::vec(any::<u8>(), 0..300),
+        (schema, given) in schemas_with_values(PointerSize::P8),
     ) {
-        let schema = schema(&mut Choices::new(&shape));
-        let given = values(&schema.fields, &mut Choices::new(&content), PointerSize::P8);
         let bytes = crate::encode::encode(&schema, &given, PointerSize::P8).unwrap();
         let decoder = Decoder::new(schema.into());
         let json = text(|out| Renderer::new().json_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));

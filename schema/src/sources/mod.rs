@@ -7,6 +7,7 @@ pub mod trace_event_info;
 pub mod tracelogging;
 
 mod name_guid;
+pub(crate) mod perftrack;
 mod tdh;
 
 pub use name_guid::provider_guid;

@@ -24,18 +24,30 @@ use std::sync::Arc;
 pub struct Tmf {
     /// Its messages. Their provider is the message GUID, their identity the number.
     pub schemas: Vec<EventSchema>,
-    /// Arguments of unknown types.
+    /// Arguments of unknown types, and messages that no record can have.
     pub notes: Vec<TmfNote>,
 }
 
-/// An argument of an unknown type. Its size is unknown too, so it is read as the rest of the
-/// payload.
+/// A remark on a line of a TMF file. Lines are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TmfNote {
-    /// Number of its line, from 1.
-    pub line: usize,
-    /// The type.
-    pub item: String,
+#[non_exhaustive]
+pub enum TmfNote {
+    /// An argument of an unknown type. Its size is unknown too, so it is read as the rest of the
+    /// payload.
+    UnknownType {
+        /// Number of the line.
+        line: usize,
+        /// The type.
+        item: String,
+    },
+    /// A message with a number that no record can have, because records store 16 bits of it. The
+    /// message is left out.
+    MessageNumber {
+        /// Number of the line.
+        line: usize,
+        /// The number of the message.
+        number: u64,
+    },
 }
 
 /// The messages of a TMF file.
@@ -86,7 +98,7 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
                         expected,
                     })?;
                     if let Some(item) = message.add(argument) {
-                        out.notes.push(TmfNote { line: number, item });
+                        out.notes.push(TmfNote::UnknownType { line: number, item });
                     }
                 }
                 continue;
@@ -106,7 +118,15 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
                 expected,
             })?;
             // `#typev` says that the arguments follow; older tools wrote `#type`.
-            let parsed = Message::parse(source, rest.trim_start_matches(char::is_alphanumeric));
+            let rest = rest.trim_start_matches(char::is_alphanumeric);
+            if let Some(large) = large_number(rest) {
+                out.notes.push(TmfNote::MessageNumber {
+                    line: number,
+                    number: large,
+                });
+                continue;
+            }
+            let parsed = Message::parse(source, rest);
             let expected = "#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=...";
             message = Some(parsed.ok_or(Error::Tmf {
                 line: number,
@@ -130,6 +150,13 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
     } else {
         Ok(out)
     }
+}
+
+/// The number of the message in `NAME NUMBER ...`, if it has more than 16 bits.
+fn large_number(rest: &str) -> Option<u64> {
+    let mut words = rest.split_whitespace();
+    let number = words.nth(1)?.parse().ok()?;
+    (number > u64::from(u16::MAX)).then_some(number)
 }
 
 /// The lines between braces that a line is one of.
@@ -521,7 +548,7 @@ mod tests {
     #[test]
     fn parse_reads_an_unknown_type_as_the_rest_of_the_message() {
         let tmf = parse(&TMF.replace("ItemWString", "ItemMine(a,b)")).unwrap();
-        let note = TmfNote {
+        let note = TmfNote::UnknownType {
             line: 6,
             item: "ItemMine(a,b)".to_owned(),
         };
@@ -594,5 +621,37 @@ mod tests {
         let mut out = Vec::new();
         Renderer::new().plain_message(&mut out, "%9!d! %10", &fields);
         assert_eq!(out, b"%9 7");
+    }
+
+    /// Files of several drivers together have more messages than one message GUID can number.
+    #[test]
+    fn parse_reads_more_messages_than_a_number_has() {
+        let mut text = String::new();
+        for index in 0..70_000 {
+            if index % 10_000 == 0 {
+                text += &format!(
+                    "{:08x}-1234-1234-1234-123456789abc driver // SRC=io.c\n",
+                    index
+                );
+            }
+            text += &format!(
+                "#typev io_c42 {} \"text\" // LEVEL=INFO\n{{\n}}\n",
+                10 + index % 10_000
+            );
+        }
+        let tmf = parse(&text).unwrap();
+        assert_eq!((tmf.schemas.len(), tmf.notes.len()), (70_000, 0));
+        let text = "12345678-1234-1234-1234-123456789abc driver // SRC=io.c\n\
+                    #typev io_c42 65535 \"last\" // LEVEL=INFO\n{\n}\n\
+                    #typev io_c43 65536 \"none\" // LEVEL=INFO\n{\nx, ItemLong -- 10\n}\n\
+                    #typev io_c44 11 \"next\" // LEVEL=INFO\n{\n}\n";
+        let tmf = parse(text).unwrap();
+        let names: Vec<_> = tmf.schemas.iter().map(|schema| &*schema.name).collect();
+        assert_eq!(names, ["io_c42", "io_c44"]);
+        let note = TmfNote::MessageNumber {
+            line: 5,
+            number: 65_536,
+        };
+        assert_eq!(tmf.notes, [note]);
     }
 }

@@ -11,11 +11,11 @@ use foldhash::HashMap;
 use super::{Known, MANIFEST_EVENT, SchemaStore, StoreLimits};
 use crate::decode::Decoder;
 use crate::model::{EventSchema, Field, FieldKind, Identity};
-use crate::providers::EVENT_METADATA;
+use crate::providers::{EVENT_METADATA, PERFTRACK_METADATA};
 use crate::sources::eventsource::Chunk;
-use crate::sources::manifest;
 use crate::sources::trace_event_info::{self, ProviderMap};
 use crate::sources::tracelogging::{self, ProviderTraits};
+use crate::sources::{manifest, perftrack};
 
 /// Opcodes of the events of [`EVENT_METADATA`]: `TRACE_EVENT_INFO` and maps.
 const EVENT_INFO: u8 = 32;
@@ -124,6 +124,12 @@ impl SchemaStore {
             Header::Full(header) if header.class == EVENT_METADATA => {
                 self.learn_merged(header.opcode, record);
             }
+            Header::Full(header)
+                if header.class == PERFTRACK_METADATA
+                    && perftrack::OPCODES.contains(&header.opcode) =>
+            {
+                self.learn_manifest(record);
+            }
             _ => {}
         }
     }
@@ -137,7 +143,7 @@ impl SchemaStore {
             return descriptor.id == MANIFEST_EVENT || describes_itself(record);
         }
         let classic = matches!(record.kind(), RecordKind::FULL32 | RecordKind::FULL64);
-        classic && record.provider() == Some(EVENT_METADATA)
+        classic && matches!(record.provider(), Some(EVENT_METADATA | PERFTRACK_METADATA))
     }
 
     /// As [`SchemaStore::learn`], for an EVENT record whose header has been read already.
@@ -255,6 +261,25 @@ impl SchemaStore {
             .event(schema.provider, schema.identity);
         if let Some(event) = event {
             schema.name = event.schema.name.clone();
+        }
+    }
+
+    /// The manifest in an event of PerfTrack. Descriptions of single events are preferred.
+    fn learn_manifest(&mut self, record: &Record<'_>) {
+        let payload = record.payload();
+        let bytes = self.merged.bytes.saturating_add(payload.len());
+        if self.pass == Pass::Again || bytes > self.limits.bytes {
+            return;
+        }
+        self.merged.bytes = bytes;
+        for mut schema in perftrack::parse(payload) {
+            self.name_as_tables_do(&mut schema);
+            self.name_provider(schema.provider, &schema.provider_name);
+            let key = (schema.provider, schema.identity);
+            if !self.merged.decoders.contains_key(&key) && !self.merged.insert(schema, &self.limits)
+            {
+                return;
+            }
         }
     }
 

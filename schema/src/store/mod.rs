@@ -4,7 +4,7 @@
 //! [`SchemaStore::fields`] decodes it without allocating. Sources in order of precedence:
 //!
 //! 1. metadata in the event itself (TraceLogging),
-//! 2. `TRACE_EVENT_INFO` records that a merge added,
+//! 2. `TRACE_EVENT_INFO` records and manifests of PerfTrack that a merge added,
 //! 3. manifests that `EventSource`s wrote into the trace,
 //! 4. schemas from files ([`SchemaStore::add_schemas`]),
 //! 5. the tables of this crate,
@@ -253,6 +253,13 @@ impl SchemaStore {
     /// The decoder of a record's payload. Metadata of TraceLogging events has to be learned before.
     #[must_use]
     pub fn decoder(&self, record: &Record<'_>) -> Option<&Decoder> {
+        let decoder = self.first_decoder(record)?;
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        Some(decoder.of_payload(record.payload(), pointers))
+    }
+
+    /// The decoder of a record; the payload may have another layout of the same version.
+    fn first_decoder(&self, record: &Record<'_>) -> Option<&Decoder> {
         if record.is_event() {
             return self.event(record);
         }

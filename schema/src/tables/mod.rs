@@ -9,7 +9,7 @@ pub mod windows;
 
 use etl_format::Guid;
 
-use crate::model::{EventSchema, Identity};
+use crate::model::{EventSchema, Field, Identity};
 
 pub use errata::{ERRATA_TABLE, Erratum, errata, erratum};
 pub use error::TableError;
@@ -109,6 +109,9 @@ pub struct TableEvent {
     pub origin: String,
     /// For an event of the reference pages, the corresponding event of shipped runtimes.
     pub shipped: Option<Identity>,
+    /// The fields of other layouts with the same id and version, which some Windows or runtimes
+    /// write.
+    pub other_layouts: Vec<Vec<Field>>,
     /// Errata that a table of the reference pages names.
     errata: Vec<String>,
 }
@@ -124,6 +127,7 @@ impl TableEvent {
             stack: false,
             origin,
             shipped: None,
+            other_layouts: Vec::new(),
             errata: Vec::new(),
         }
     }

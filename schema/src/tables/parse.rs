@@ -87,6 +87,27 @@ pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<
     table.events.pop().map(|event| named(event.schema))
 }
 
+/// The name of an event from its lines in a table of Windows' providers, without the lines of the
+/// provider.
+pub(super) fn name_of_windows_event(head: &str) -> Text {
+    let mut table = Table {
+        file: WINDOWS,
+        source: SchemaSource::Windows,
+        provider: Some((Text::Borrowed(""), Guid::ZERO)),
+        ..Table::default()
+    };
+    let lines = head.lines().filter(|line| {
+        let word = line.split_ascii_whitespace().next();
+        matches!(word, Some("event" | "task" | "opcode"))
+    });
+    // A test reads all tables.
+    let _ = table.lines(0, lines);
+    match table.events.pop() {
+        Some(event) => named(event.schema).name,
+        None => Text::Borrowed(""),
+    }
+}
+
 /// Whether a symbol only consists of the id of the event. The sources of the tables of Windows name
 /// events without a symbol in this way.
 pub(super) fn is_number(symbol: &str, id: u16) -> bool {
@@ -97,10 +118,46 @@ pub(super) fn is_number(symbol: &str, id: u16) -> bool {
     number.parse() == Ok(id)
 }
 
-/// The event with a name, if it has no symbol.
+/// The event with its name: its own symbol, else its task and opcode. Most symbols in the tables of
+/// Windows are not the provider's but made of the names of task and opcode, with the id and the
+/// version: `StartingCommandOncreatecalls_V1`, `NoneOpcode20_V1`.
 fn named(mut schema: EventSchema) -> EventSchema {
+    if is_made_of_names(&schema) {
+        schema.name = Text::Borrowed("");
+    }
     schema.complete_name();
     schema
+}
+
+/// Whether the name of an event consists of its task, opcode, id and version.
+fn is_made_of_names(schema: &EventSchema) -> bool {
+    let name = match schema.name.rsplit_once("_V") {
+        Some((name, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => &*schema.name,
+    };
+    let task = squeezed(&schema.task.name);
+    let rest = match name.strip_prefix(&*task) {
+        Some(rest) if !task.is_empty() => rest,
+        _ => match name.strip_prefix("Event") {
+            Some(rest) => rest.trim_start_matches(|c: char| c.is_ascii_digit()),
+            None => return false,
+        },
+    };
+    let opcode = squeezed(&schema.opcode.name);
+    let rest = match rest.strip_prefix(&*opcode) {
+        Some(rest) if !opcode.is_empty() => rest,
+        _ => rest.strip_prefix("Opcode").unwrap_or(rest),
+    };
+    rest.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The name of a task or opcode as symbols have it: without blanks and the prefix of Windows.
+fn squeezed(name: &str) -> String {
+    match name.strip_prefix("win:") {
+        Some("Info" | "None") => String::new(),
+        Some(name) => name.replace(' ', ""),
+        None => name.replace(' ', ""),
+    }
 }
 
 /// A whole table of Windows' providers.
@@ -111,10 +168,10 @@ pub(super) fn provider_of_windows(text: &str) -> Result<Provider, TableError> {
         ..Table::default()
     };
     let mut provider = table.read(0, text.lines())?;
-    provider
-        .events
-        .iter_mut()
-        .for_each(|event| event.schema.complete_name());
+    for event in &mut provider.events {
+        let schema = EventSchema::clone(&event.schema);
+        event.schema = named(schema);
+    }
     Ok(provider)
 }
 
@@ -376,6 +433,12 @@ impl Table<'_> {
                     keywords: mask,
                 };
                 self.last()?.older = Some(older);
+            }
+            // The fields so far are another layout; the event's own layout follows.
+            ["or"] => {
+                let event = self.last()?;
+                let fields = std::mem::take(&mut event.schema.fields);
+                event.other_layouts.push(fields);
             }
             ["field", ..] if self.ended => {}
             // The length of the field is unknown, so that the rest of the payload is left over.

@@ -239,7 +239,9 @@ pub(crate) struct Entry<'r> {
 impl<'r> Entry<'r> {
     #[inline]
     pub fn decoder(self) -> &'r Decoder {
-        self.decoder
-            .get_or_init(|| Decoder::new(Arc::new(self.event.schema.clone())))
+        self.decoder.get_or_init(|| {
+            let schema = Arc::new(self.event.schema.clone());
+            Decoder::new(schema).with_others(&self.event.other_layouts)
+        })
     }
 }

@@ -127,7 +127,7 @@ pub struct ListedEvent {
     pub id: u16,
     /// Its version.
     pub version: u8,
-    /// Its symbol.
+    /// Its name.
     pub name: Text,
 }
 
@@ -139,7 +139,7 @@ pub fn events(provider: Guid) -> Vec<ListedEvent> {
     };
     let mut events = Vec::with_capacity(table.events.len());
     for event in &table.events {
-        let name = event.name(table);
+        let name = event.name();
         events.push(ListedEvent {
             id: event.id,
             version: event.version,
@@ -386,21 +386,9 @@ impl Event {
         })
     }
 
-    /// Its symbol, or the name that its schema has without a symbol.
-    fn name(&'static self, table: &Table) -> Text {
-        let symbol = self
-            .head
-            .lines()
-            .next()
-            .and_then(|line| line.split(' ').nth(3));
-        let symbol = symbol.unwrap_or_default();
-        if parse::is_number(symbol, self.id)
-            && let Some(layout) = self.layouts.first()
-            && let Some(decoder) = self.decoder(table, layout)
-        {
-            return decoder.schema().name.clone();
-        }
-        parse::name(symbol)
+    /// Its name, as its schema has it.
+    fn name(&self) -> Text {
+        parse::name_of_windows_event(self.head)
     }
 
     fn decoder(&self, table: &Table, layout: &'static Layout) -> Option<&'static Decoder> {
@@ -624,6 +612,33 @@ mod tests {
             " PID=7 size=60 daddr=192.168.1.9 saddr=10.0.0.2 dport=443 sport=49152 seqnum=0 \
              connid=0x0"
         );
+    }
+
+    /// Symbols that consist of the names of task and opcode, the id and the version are noise.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn names_are_task_and_opcode_instead_of_made_symbols() {
+        let name = |provider: &str, id: u16, version: u8| {
+            let provider = find(provider).unwrap();
+            let listed = events(provider);
+            let listed = listed.iter().find(|e| e.id == id && e.version == version);
+            let decoder = decoder(provider, id, version, b"", PointerSize::P8).unwrap();
+            assert_eq!(listed.unwrap().name, decoder.schema().name);
+            let whole = kept(provider).unwrap();
+            let identity = Identity::Modern { id, version };
+            let event = whole.events.iter().find(|e| e.schema.identity == identity);
+            assert_eq!(event.unwrap().schema.name, decoder.schema().name);
+            decoder.schema().name.to_string()
+        };
+        let shell = "Microsoft-Windows-PowerShell";
+        assert_eq!(name(shell, 4104, 1), "StartingCommand/Oncreatecalls");
+        assert_eq!(name(shell, 7937, 1), "EventID(7937)");
+        assert_eq!(name(shell, 45_116, 1), "WorkflowExecution");
+        let deployment = "Microsoft-Windows-AppXDeployment-Server";
+        let task = "AppXDeployment.Task.Server.OSIM";
+        assert_eq!(name(deployment, 3146, 0), format!("{task}/Start"));
+        assert_eq!(name("Kernel-Process", 1, 0), "ProcessStart");
+        assert_eq!(name("Kernel-Process", 5, 0), "ImageLoad");
     }
 
     #[test]

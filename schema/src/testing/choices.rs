@@ -1,15 +1,14 @@
-//! Schemas and values for any schema, made from a sequence of choices.
+//! Schemas of any shape, made from a sequence of choices.
 //!
 //! Property tests draw a byte string and read choices from it, so that shrinking the string makes a
 //! smaller schema. A string that was read to its end chooses 0, which makes the simplest one.
 
+#[cfg(test)]
 use crate::encode::OwnedValue;
 use crate::model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, OutType, SchemaSource,
 };
 use etl_format::Guid;
-use etl_format::constants::PointerSize;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub(crate) struct Choices<'a> {
     bytes: &'a [u8],
@@ -37,14 +36,6 @@ impl<'a> Choices<'a> {
     /// One of these, if there is any.
     fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
         from.get(self.below(from.len())).copied()
-    }
-
-    fn number(&mut self) -> u64 {
-        match self.below(4) {
-            0 => u64::from(self.byte()),
-            1 => u64::MAX,
-            _ => u64::from_le_bytes(std::array::from_fn(|_| self.byte())),
-        }
     }
 }
 
@@ -135,58 +126,15 @@ fn reference(choices: &mut Choices<'_>, here: &[u16], top: &[u16]) -> Option<Fie
     }
 }
 
-/// Values for any schema, which [`crate::encode`] encodes and [`crate::decode`] returns. Counting
-/// fields are [`OwnedValue::Auto`].
-pub(crate) fn values(
-    fields: &[Field],
-    choices: &mut Choices<'_>,
-    pointers: PointerSize,
-) -> Vec<OwnedValue> {
-    let counts: Vec<usize> = fields.iter().map(|_| choices.below(4)).collect();
-    list(fields, &counts, &counts, choices, pointers)
-}
-
-fn list(
-    fields: &[Field],
-    here: &[usize],
-    top: &[usize],
-    choices: &mut Choices<'_>,
-    pointers: PointerSize,
-) -> Vec<OwnedValue> {
-    let is_top = std::ptr::eq(here, top);
-    let mut out = Vec::new();
-    for (index, field) in fields.iter().enumerate() {
-        if is_counting(fields, index) || (is_top && is_counting_nested(fields, index)) {
-            out.push(OwnedValue::Auto);
-            continue;
-        }
-        let counts = Counts { here, top };
-        let n = match field.count {
-            Count::One => {
-                out.push(one(field, counts, choices, pointers));
-                continue;
-            }
-            Count::Const(n) => usize::from(n),
-            Count::Field(reference) => counts.get(reference),
-            Count::Prefixed | Count::Rest => choices.below(4),
-        };
-        let elements = (0..n)
-            .map(|_| one(field, counts, choices, pointers))
-            .collect();
-        out.push(OwnedValue::Array(elements));
-    }
-    out
-}
-
 /// The values of counting fields.
 #[derive(Clone, Copy)]
-struct Counts<'c> {
-    here: &'c [usize],
-    top: &'c [usize],
+pub(crate) struct Counts<'c> {
+    pub(crate) here: &'c [usize],
+    pub(crate) top: &'c [usize],
 }
 
 impl Counts<'_> {
-    fn get(self, reference: FieldRef) -> usize {
+    pub(crate) fn get(self, reference: FieldRef) -> usize {
         let count = match reference {
             FieldRef::Here(index) => self.here.get(usize::from(index)),
             FieldRef::Top(index) => self.top.get(usize::from(index)),
@@ -205,97 +153,11 @@ pub(crate) fn is_counting(fields: &[Field], index: usize) -> bool {
         .any(|f| refers(f, FieldRef::Here(index as u16)))
 }
 
-fn is_counting_nested(fields: &[Field], index: usize) -> bool {
+pub(crate) fn is_counting_nested(fields: &[Field], index: usize) -> bool {
     fields.iter().any(|f| {
         refers(f, FieldRef::Top(index as u16))
             || matches!(&f.kind, FieldKind::Struct(m) if is_counting_nested(m, index))
     })
-}
-
-fn one(
-    field: &Field,
-    counts: Counts<'_>,
-    choices: &mut Choices<'_>,
-    pointers: PointerSize,
-) -> OwnedValue {
-    let ty = match &field.kind {
-        FieldKind::Struct(members) => {
-            let here: Vec<usize> = members.iter().map(|_| choices.below(4)).collect();
-            return OwnedValue::Struct(list(members, &here, counts.top, choices, pointers));
-        }
-        FieldKind::Value(ty) => *ty,
-    };
-    let len = match field.length {
-        Length::Fixed(n) => usize::from(n),
-        Length::Field(reference) => counts.get(reference),
-        _ => choices.below(12),
-    };
-    // Bits of 64 that numbers of the type do not have.
-    let unused = 64 - 8 * ty.width(pointers);
-    match (ty, field.out) {
-        (InType::Null, _) => OwnedValue::Null,
-        (InType::Int8 | InType::Int16 | InType::Int32, OutType::Boolean)
-        | (InType::UInt8 | InType::UInt16 | InType::UInt32, OutType::Boolean)
-        | (InType::Boolean, _) => OwnedValue::Bool(choices.below(2) == 1),
-        (InType::Int8 | InType::UInt8, OutType::String) => {
-            OwnedValue::Char(u16::from(choices.byte()))
-        }
-        (InType::UInt16, OutType::String) => OwnedValue::Char(choices.number() as u16),
-        (InType::UInt32, OutType::Ipv4) => {
-            OwnedValue::Ipv4(Ipv4Addr::from(choices.number() as u32))
-        }
-        (InType::Binary, OutType::Ipv6) if len == 16 => {
-            OwnedValue::Ipv6(Ipv6Addr::from(u128::from(choices.number())))
-        }
-        (InType::Int8 | InType::Int16 | InType::Int32 | InType::Int64, _) => {
-            OwnedValue::Int(((choices.number() << unused) as i64) >> unused)
-        }
-        (InType::Pointer, _) => OwnedValue::Pointer(choices.number() << unused >> unused),
-        (ty, _) if ty.is_integer() => OwnedValue::UInt(choices.number() << unused >> unused),
-        (InType::Float, _) => OwnedValue::Float(f32::from(choices.byte()) / 3.0),
-        (InType::Double, _) => OwnedValue::Double(choices.number() as f64 / 3.0),
-        (InType::Guid, _) => {
-            OwnedValue::Guid(Guid::from_bytes(std::array::from_fn(|_| choices.byte())))
-        }
-        (InType::FileTime, _) => OwnedValue::FileTime(choices.number()),
-        (InType::SystemTime, _) => {
-            OwnedValue::SystemTime(std::array::from_fn(|_| choices.number() as u16))
-        }
-        (InType::WbemSid, _) if choices.below(2) == 0 => OwnedValue::Null,
-        (InType::Sid | InType::WbemSid, _) => sid(choices),
-        _ => text_or_binary(ty, field, len, choices),
-    }
-}
-
-fn sid(choices: &mut Choices<'_>) -> OwnedValue {
-    let parts = choices.below(4);
-    let mut sid = vec![1, parts as u8];
-    sid.extend((0..6 + parts * 4).map(|_| choices.byte()));
-    OwnedValue::Sid(sid)
-}
-
-/// Text or binary data of this many bytes or characters.
-fn text_or_binary(ty: InType, field: &Field, len: usize, choices: &mut Choices<'_>) -> OwnedValue {
-    let min = u8::from(field.length == Length::NulTerminated);
-    let mut bytes = Vec::new();
-    for _ in 0..len {
-        bytes.push(choices.byte().max(min));
-    }
-    match (ty, field.out) {
-        (InType::Utf16, _) => OwnedValue::Utf16(bytes.into_iter().map(unit).collect()),
-        (InType::Ansi, OutType::Utf8 | OutType::Xml | OutType::Json) => OwnedValue::Utf8(bytes),
-        (InType::Ansi, _) => OwnedValue::Ansi(bytes),
-        _ => OwnedValue::Binary(bytes),
-    }
-}
-
-/// A UTF-16 code unit, which may be a lone surrogate.
-fn unit(byte: u8) -> u16 {
-    if byte >= 0xf0 {
-        0xd800 | u16::from(byte) << 3
-    } else {
-        u16::from(byte)
-    }
 }
 
 /// Whether decoded values are the encoded ones; [`OwnedValue::Auto`] agrees with every value.

@@ -8,3 +8,5 @@ pub(crate) mod choices;
 pub mod snapshot;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
+#[cfg(any(test, feature = "proptest"))]
+pub(crate) mod values;

@@ -4,6 +4,7 @@
 //!
 //! Enablements and masks by keyword name are in `etl_control::strategies`.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,17 +15,16 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::encode::{OwnedValue, encode};
-use crate::model::{Count, EventSchema, Identity, SchemaSource};
+use crate::model::{Count, EventSchema, Field, Identity, InType, Length, SchemaSource};
 use crate::tables::{Provider, TableEvent};
-use crate::testing::choices::{Choices, schema, values};
+use crate::testing::choices::{Choices, schema};
+use crate::testing::values::values_of;
 
 /// Choices for the shape of a schema.
 const SHAPE: Range<usize> = 0..120;
-/// Choices for the values of a payload.
-const CONTENT: Range<usize> = 0..300;
-
-/// An event with all that it takes to write it, and to say what must be read back.
-#[derive(Clone, Debug)]
+/// An event with all that it takes to write it, and to say what must be read back. A failing case
+/// prints the names of its fields with their values, and the payload in hexadecimal.
+#[derive(Clone)]
 pub struct GeneratedEvent {
     /// What the table says of it.
     pub event: TableEvent,
@@ -34,6 +34,81 @@ pub struct GeneratedEvent {
     pub values: Vec<OwnedValue>,
     /// Its payload.
     pub payload: Vec<u8>,
+    /// Whether the payload ends without the terminator of its last text, as some providers write.
+    pub is_unterminated: bool,
+}
+
+impl fmt::Debug for GeneratedEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = &self.event.schema;
+        let bits = 8 * InType::Pointer.width(self.pointers);
+        writeln!(f, "{} with {bits}-bit pointers:", schema.name)?;
+        for (field, value) in schema.fields.iter().zip(&self.values) {
+            writeln!(f, "  {} = {}", field.name, Printed(value))?;
+        }
+        if self.is_unterminated {
+            writeln!(f, "  without the terminator of the last field")?;
+        }
+        write!(f, "payload:{}", Hex(&self.payload))
+    }
+}
+
+/// A value in print: text as text, then its units in hexadecimal.
+struct Printed<'v>(&'v OwnedValue);
+
+impl fmt::Display for Printed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            OwnedValue::Auto => f.write_str("(counts another field)"),
+            OwnedValue::UInt(number) | OwnedValue::FileTime(number) => {
+                write!(f, "{number} ({number:#x})")
+            }
+            OwnedValue::Pointer(address) => write!(f, "{address:#x}"),
+            OwnedValue::Int(number) => write!(f, "{number}"),
+            OwnedValue::Utf16(units) => {
+                write!(f, "{:?} (UTF-16:", String::from_utf16_lossy(units))?;
+                for unit in units {
+                    write!(f, " {unit:04x}")?;
+                }
+                f.write_str(")")
+            }
+            OwnedValue::Ansi(bytes) | OwnedValue::Utf8(bytes) => {
+                write!(f, "{:?} ({})", String::from_utf8_lossy(bytes), Hex(bytes))
+            }
+            OwnedValue::Binary(bytes) | OwnedValue::Sid(bytes) => write!(f, "{}", Hex(bytes)),
+            OwnedValue::Array(values) => {
+                f.write_str("[")?;
+                write_list(f, values)?;
+                f.write_str("]")
+            }
+            OwnedValue::Struct(values) => {
+                f.write_str("{")?;
+                write_list(f, values)?;
+                f.write_str("}")
+            }
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+fn write_list(f: &mut fmt::Formatter<'_>, values: &[OwnedValue]) -> fmt::Result {
+    for (index, value) in values.iter().enumerate() {
+        let separator = if index == 0 { "" } else { ", " };
+        write!(f, "{separator}{}", Printed(value))?;
+    }
+    Ok(())
+}
+
+/// Bytes in hexadecimal.
+struct Hex<'b>(&'b [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0 {
+            write!(f, " {byte:02x}")?;
+        }
+        Ok(())
+    }
 }
 
 /// Widths of pointers.
@@ -93,15 +168,34 @@ pub fn schemas() -> impl Strategy<Value = EventSchema> {
     vec(any::<u8>(), SHAPE).prop_map(|shape| schema(&mut Choices::new(&shape)))
 }
 
-/// Values for a schema's fields and the payload that they encode to.
+/// Values for a schema's fields and the payload that they encode to. Numbers shrink to the bound
+/// of a failure, and fields that do not matter to zero. Text has characters above U+00FF, pairs of
+/// surrogates and single ones, and zeros that do not end it.
+///
+/// ```
+/// use etl_schema::tables::Registry;
+/// use etl_schema::testing::strategies::payloads_of;
+/// use etl_format::constants::PointerSize;
+/// use proptest::test_runner::TestRunner;
+///
+/// let runtime = Registry::builtin().find("runtime").ok_or("it is described")?;
+/// let start = runtime.events.iter().find(|event| event.schema.name == "GCStart_V2");
+/// let schema = start.ok_or("it is described")?.schema.clone();
+/// let payloads = payloads_of(schema.into(), PointerSize::P8);
+/// let all_have_the_size = TestRunner::deterministic().run(&payloads, |(_, payload)| {
+///     proptest::prop_assert_eq!(payload.len(), 26);
+///     Ok(())
+/// });
+/// assert!(all_have_the_size.is_ok());
+/// # Ok::<(), &str>(())
+/// ```
 pub fn payloads_of(
     schema: Arc<EventSchema>,
     pointers: PointerSize,
 ) -> impl Strategy<Value = (Vec<OwnedValue>, Vec<u8>)> {
-    vec(any::<u8>(), CONTENT).prop_filter_map(
+    values_of(&schema.fields, pointers).prop_filter_map(
         "values do not go with their fields",
-        move |content| {
-            let mut values = values(&schema.fields, &mut Choices::new(&content), pointers);
+        move |mut values| {
             // A structure of nothing, in an array that only the payload's end bounds, leaves no
             // trace.
             if let (Some(OwnedValue::Array(items)), Some(field)) =
@@ -124,16 +218,70 @@ pub fn events_of(provider: &Provider) -> impl Strategy<Value = GeneratedEvent> +
         let schema = EventSchema::new(provider.guid, id, SchemaSource::Table);
         events.push(TableEvent::new(schema, ""));
     }
-    (select(events), pointer_sizes()).prop_flat_map(|(event, pointers)| {
-        let payload = payloads_of(Arc::new(event.schema.clone()), pointers);
-        payload.prop_map(move |(values, payload)| GeneratedEvent {
+    select(events).prop_flat_map(|event| events_like(&event))
+}
+
+/// Events of one kind with their payloads.
+///
+/// ```
+/// use etl_schema::tables::Registry;
+/// use etl_schema::testing::strategies::events_like;
+/// use proptest::test_runner::TestRunner;
+///
+/// let runtime = Registry::builtin().find("runtime").ok_or("it is described")?;
+/// let mut events = runtime.events.iter();
+/// let start = events.find(|event| event.schema.name == "GCStart_V2").ok_or("it is described")?;
+/// let result = TestRunner::deterministic().run(&events_like(start), |event| {
+///     let count = event.values[0].as_u64();
+///     proptest::prop_assert!(count <= Some(1000), "a decoder with a bug above 1000");
+///     Ok(())
+/// });
+/// let text = result.unwrap_err().to_string();
+/// assert!(text.contains("Count = 1001 (0x3e9)"), "{text}");
+/// assert!(text.contains("Reason = 0"), "{text}");
+/// # Ok::<(), &str>(())
+/// ```
+pub fn events_like(event: &TableEvent) -> impl Strategy<Value = GeneratedEvent> + use<> {
+    let schema = Arc::new(event.schema.clone());
+    let event = event.clone();
+    let ends_with_text = schema.fields.last().is_some_and(is_terminated_text);
+    let wide = payloads_of(Arc::clone(&schema), PointerSize::P8);
+    let narrow = payloads_of(schema, PointerSize::P4);
+    let payloads = prop_oneof![
+        wide.prop_map(|payload| (PointerSize::P8, payload)),
+        narrow.prop_map(|payload| (PointerSize::P4, payload)),
+    ];
+    let unterminated = proptest::bool::weighted(0.125);
+    (payloads, unterminated).prop_map(move |((pointers, (values, mut payload)), unterminated)| {
+        // Without terminator, a payload has no empty text at its end but one field less.
+        let has_text = !matches!(values.last(), Some(OwnedValue::Utf16(units)) if units.is_empty());
+        let is_unterminated = unterminated && ends_with_text && has_text;
+        if is_unterminated {
+            let text_end = payload.len().saturating_sub(UTF16_NUL);
+            payload.truncate(text_end);
+        }
+        GeneratedEvent {
             event: event.clone(),
             pointers,
             values,
             payload,
-        })
+            is_unterminated,
+        }
     })
 }
+
+/// Bytes of the terminator of UTF-16 text.
+const UTF16_NUL: usize = 2;
+
+/// Whether a field is UTF-16 text that ends with a terminator.
+fn is_terminated_text(field: &Field) -> bool {
+    field.in_type() == Some(InType::Utf16)
+        && field.length == Length::NulTerminated
+        && field.count == Count::One
+}
+
+#[cfg(test)]
+mod planted_faults;
 
 #[cfg(test)]
 mod tests {
@@ -157,7 +305,7 @@ mod tests {
             let back = OwnedValue::collect(fields.clone());
             prop_assert!(agree(&event.values, &back), "{:?}\n{:?}", event, back);
             fields.by_ref().for_each(drop);
-            prop_assert!(fields.note().is_exact());
+            prop_assert!(event.is_unterminated || fields.note().is_exact());
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Fields of an event by name, for programs that read many events of one kind.
 
 use etl_format::Guid;
-use etl_format::constants::{PointerSize, group_guid};
+use etl_format::constants::{PointerSize, hook_class};
 use etl_format::read::{Header, Record};
 
 use super::layout::{Layout, Position};
@@ -63,8 +63,8 @@ impl<const N: usize> FieldReader<N> {
     /// A reader of a kernel event, by its hook.
     #[must_use]
     pub fn of_hook(hook: u16, names: [&'static str; N]) -> Self {
-        let [opcode, group] = hook.to_le_bytes();
-        let event = group_guid(group).map(|class| (class, opcode.into(), true));
+        let opcode = hook as u8;
+        let event = hook_class(hook).map(|class| (class, opcode.into(), true));
         FieldReader {
             event,
             names,

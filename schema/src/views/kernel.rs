@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use etl_format::constants::{PointerSize, RecordKind, group_guid, hook};
+use etl_format::constants::{PointerSize, RecordKind, group_guid, hook, hook_class};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
 
@@ -10,7 +10,6 @@ use super::Frames;
 use super::layout::{Catalogue, Layout, OpenText, Position, Value, view};
 use crate::decode::Decoder;
 use crate::model::Identity;
-use crate::providers::kernel_class;
 use crate::tables::{Entry, Registry};
 
 /// What happened to a process, a thread or an image.
@@ -467,20 +466,9 @@ static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
 
 /// The table entry of a version of a kernel event.
 fn entry(hook: u16, version: u8) -> Option<Entry<'static>> {
-    let registry = Registry::classic();
-    let [opcode, group] = hook.to_le_bytes();
     let identity = Identity::Classic {
-        opcode,
+        opcode: hook as u8,
         version: version.into(),
     };
-    if let Some(class) = group_guid(group)
-        && let Some(entry) = registry.entry(class, identity)
-    {
-        return Some(entry);
-    }
-    // Older versions of image loads are in the table of the other image events.
-    if hook != hook::IMAGE_LOAD {
-        return None;
-    }
-    registry.entry(kernel_class::IMAGE, identity)
+    Registry::classic().entry(hook_class(hook)?, identity)
 }

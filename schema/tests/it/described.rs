@@ -1,9 +1,15 @@
 //! Decodes events of real traces whose schema is in the trace.
 
+use etl_format::compress::{Effort, compress};
+use etl_format::constants::CompressionFormat;
 use etl_format::read::{ExtendedItem, Header, Options, Order, Record, Trace};
+use etl_format::write::Session;
+use etl_format::write::record::{Event, Full};
+use etl_format::{EventDescriptor, FileHeader, Guid};
+use etl_schema::providers::PERFTRACK_METADATA;
 use etl_schema::sources::provider_guid;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
-use etl_schema::store::SchemaStore;
+use etl_schema::store::{SchemaStore, SchemasAhead};
 use etl_schema::{EventSchema, SchemaSource};
 use etl_test_support::{needs, trace};
 
@@ -130,4 +136,57 @@ fn provider_guid_matches_events_of_real_traces() {
         });
     }
     assert!(same > 0, "none of {all}");
+}
+
+/// A manifest of a provider that no table has.
+const MANIFEST: &str = r#"<instrumentationManifest><instrumentation><events>
+<provider name="Made-Up" guid="{11111111-2222-3333-4444-555555555555}" symbol="P"
+ resourceFileName="a" messageFileName="a"><tasks><task name="Work" value="3"/></tasks>
+<templates><template tid="t"><data name="Count" inType="win:UInt32"/></template></templates>
+<events><event value="7" version="1" task="Work" template="t"/></events>
+</provider></events></instrumentation></instrumentationManifest>"#;
+
+/// A merge adds manifests in events of PerfTrack: a size, then chunks of LZNT1. They come last.
+#[test]
+fn manifests_of_perftrack_describe_events_before_them() {
+    let mut packed = Vec::new();
+    let format = CompressionFormat::LZNT1;
+    compress(format, MANIFEST.as_bytes(), Effort::Default, &mut packed).unwrap();
+    let payload = [&(MANIFEST.len() as u32).to_le_bytes()[..], &packed].concat();
+    let provider = Guid::parse("11111111-2222-3333-4444-555555555555").unwrap();
+    let descriptor = EventDescriptor {
+        id: 7,
+        version: 1,
+        ..EventDescriptor::default()
+    };
+    let mut session = Session::in_memory(FileHeader::new()).unwrap();
+    let count = 42u32.to_le_bytes();
+    let event = Event::new(provider, descriptor, 1_000).payload(&count);
+    session.write(0, &event).unwrap();
+    let manifest = Full::new(PERFTRACK_METADATA, 34, 2_000).payload(&payload);
+    session.write(0, &manifest).unwrap();
+    let bytes = session.finish().unwrap();
+
+    let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+    let mut ahead = SchemasAhead::new(SchemaStore::default());
+    let mut records = trace.records(Order::File).unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        ahead.learn(&record);
+    }
+    drop(records);
+    let mut store = ahead.into_store();
+    let mut texts = Vec::new();
+    let mut records = trace.records(Order::File).unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        store.learn(&record);
+        if record.provider() != Some(provider) {
+            continue;
+        }
+        let fields = store.fields(&record).unwrap();
+        let schema = fields.schema();
+        assert_eq!(schema.source, SchemaSource::TraceManifest);
+        assert_eq!(schema.provider_name, "Made-Up");
+        texts.push(format!("{} {fields}", schema.name));
+    }
+    assert_eq!(texts, ["Work Count=42"]);
 }

@@ -702,8 +702,8 @@ fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
             "a private session has neither kernel events nor real time",
         ),
         (
-            private && (append || mode.has(LogFileMode::NEWFILE)),
-            "a private session neither appends to a file nor starts new ones",
+            private && append,
+            "a private session does not append to a file",
         ),
     ];
     let (_, why) = conflicts.into_iter().find(|(applies, _)| *applies)?;

@@ -220,7 +220,7 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();
-    let last = buffers.iter().max_by_key(|b| b.sequence_number);
+    let last = buffers.iter().max_by_key(|b| b.offset);
     // A preallocated file that was not closed has unused space after its buffers.
     let end = buffers
         .iter()
@@ -229,7 +229,8 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     let resume = Resume {
         at: end.unwrap_or(old.len() as u64),
         buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
-        next_sequence: last.map_or(1, |b| b.sequence_number.saturating_add(1)),
+        // Each session numbers its own buffers.
+        next_sequence: 1,
         last_flush: last.map_or(new.timestamp, |b| flush_time(old, b.offset)),
     };
     Ok((config, resume))

@@ -587,10 +587,10 @@ pub(crate) struct StartRequest<'a> {
     /// The process of a private session.
     pub process: Option<u32>,
     pub at: Nanos,
-    /// The process of the controller.
-    pub controller_pid: u32,
-    /// The thread of the controller.
-    pub controller_tid: u32,
+    /// The process that writes the header: the controller, or the process of a private session.
+    pub writer_pid: u32,
+    /// Its thread.
+    pub writer_tid: u32,
 }
 
 impl StartRequest<'_> {
@@ -614,8 +614,8 @@ impl StartRequest<'_> {
         let header = FileHeader {
             pointer_size: width,
             stated_pointer_size: width.bytes() as u32,
-            thread_id: self.controller_tid,
-            process_id: self.controller_pid,
+            thread_id: self.writer_tid,
+            process_id: self.writer_pid,
             timestamp: Ticks::new(clock.timestamp(plan.clock, at).saturating_add(skew(plan))),
             buffer_size: plan.buffer_size,
             os_major: machine.os.major,

@@ -51,6 +51,9 @@ const RX: u64 = 3;
 const TX: u64 = 4;
 /// The first build with the packet monitor.
 const FIRST_BUILD: u32 = 17_763;
+/// The first build that gives each appearance of a packet a group of its own, and counts none
+/// (Windows 11 24H2).
+const FIRST_BUILD_WITHOUT_COUNT: u32 = 26_100;
 
 /// A component of the network stack, from below.
 #[derive(Clone, Copy, Debug)]
@@ -143,10 +146,12 @@ struct Flow {
 pub(super) struct PacketMonitor {
     driver: Driver,
     exists: bool,
+    /// Whether all appearances of a packet have its number.
+    counts: bool,
     /// Bytes of a packet that are logged at most.
     logged: usize,
-    /// Packets so far.
-    packets: u64,
+    /// Groups of packets so far.
+    groups: u64,
     flows: BTreeMap<(u16, u16), Flow>,
     if_guid: Guid,
 }
@@ -157,8 +162,9 @@ impl PacketMonitor {
         PacketMonitor {
             driver: Driver::new(PKTMON, &id::ALL, machine.os.build),
             exists: machine.os.build >= FIRST_BUILD,
+            counts: machine.os.build < FIRST_BUILD_WITHOUT_COUNT,
             logged: machine.packet_bytes.map_or(usize::MAX, usize::from),
-            packets: 0,
+            groups: 0,
             flows: BTreeMap::new(),
             // Windows draws it when the card is installed.
             if_guid: Guid::new(0x39a7_378f, 0xe177, 0x403e, [0xb4, 0x7e, a, b, c, d, e, f]),
@@ -170,7 +176,7 @@ impl PacketMonitor {
         if !self.exists {
             return Ok(());
         }
-        self.packets += 1;
+        self.groups += 1;
         let mut edges: Vec<(u16, u16)> = COMPONENTS
             .iter()
             .flat_map(|c| c.edges.iter().map(|(edge, _)| (c.id, *edge)))
@@ -185,7 +191,11 @@ impl PacketMonitor {
         };
         let logged = packet.bytes.get(..self.logged).unwrap_or(&packet.bytes);
         let direction = if packet.sent { TX } else { RX };
-        for (appearance, (component, edge)) in (1u64..).zip(edges) {
+        for (mut appearance, (component, edge)) in (1u64..).zip(edges) {
+            if !self.counts {
+                self.groups += 1;
+                appearance = 0;
+            }
             let flow = self.flows.entry((component, edge)).or_default();
             let count = if packet.sent {
                 &mut flow.sent
@@ -196,7 +206,7 @@ impl PacketMonitor {
             count.bytes += u64::from(packet.length);
             let number = OwnedValue::UInt;
             let values = [
-                ("PktGroupId", number(self.packets)),
+                ("PktGroupId", number(self.groups)),
                 ("PktNumber", number(1)),
                 ("AppearanceCount", number(appearance)),
                 ("DirTag", number(direction)),

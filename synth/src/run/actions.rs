@@ -251,13 +251,13 @@ impl Simulator<'_> {
         if of_kernel {
             self.controller_enters()?;
         }
-        let (controller_pid, controller_tid) = self.controller();
+        let (writer_pid, writer_tid) = self.writer(process);
         let request = StartRequest {
             plan,
             process,
             at: self.now,
-            controller_pid,
-            controller_tid,
+            writer_pid,
+            writer_tid,
         };
         if let Some(started) = self.etw.start(&request)? {
             let index = started.index;
@@ -267,6 +267,17 @@ impl Simulator<'_> {
             self.run_callbacks(started.callbacks)?;
         }
         self.controller_leaves()
+    }
+
+    /// The process and the thread that write the header of a session: the controller, or the
+    /// process of a private session.
+    fn writer(&self, process: Option<u32>) -> (u32, u32) {
+        let Some(pid) = process else {
+            return self.controller();
+        };
+        let owner = self.machine.processes.iter().find(|p| p.pid == pid);
+        let thread = owner.and_then(|p| self.machine.threads.get(*p.threads.first()?));
+        (pid, thread.map_or(0, |t| t.tid))
     }
 
     /// The controller's thread takes the first processor.

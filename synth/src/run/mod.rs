@@ -104,6 +104,8 @@ struct Simulator<'s> {
     image_files: ImageFiles,
     /// The index in the machine of each process of the scenario.
     processes: Vec<usize>,
+    /// Threads that `start-thread` has started.
+    started_threads: u32,
     /// Tasks that are not periodic. Without them the simulation ends.
     pending: usize,
     /// Sessions that continue in another file after a time: session, plan, time, number of the
@@ -172,6 +174,7 @@ impl<'s> Simulator<'s> {
             provider_rngs: BTreeMap::new(),
             image_files: ImageFiles::new(scenario.machine.os, &scenario.machine.disks),
             processes: Vec::new(),
+            started_threads: 0,
             pending: 0,
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),

@@ -11,6 +11,10 @@ use super::op_queue::Op;
 /// Maximum number of operations of one step.
 const MAX_OPS_PER_STEP: u32 = 1_000_000;
 
+/// Threads that `start-thread` can start in a scenario. Without a limit, `every` without an end
+/// takes all memory.
+const MAX_STARTED_THREADS: u32 = 65_536;
+
 /// Operations, each once.
 fn once(ops: impl IntoIterator<Item = ClrOp>) -> Vec<(ClrOp, u32)> {
     ops.into_iter().map(|op| (op, 1)).collect()
@@ -65,7 +69,7 @@ impl Simulator<'_> {
             return Ok(());
         };
         let clrs = process.clrs.clone();
-        let manages = matches!(work, Work::Exit | Work::StartThread | Work::EndThread);
+        let manages = matches!(work, Work::Exit | Work::EndThread);
         if !manages && self.rejects_work(thread)? {
             return Ok(());
         }
@@ -102,6 +106,13 @@ impl Simulator<'_> {
 
     /// A thread starts a second thread.
     fn plan_new_thread(&mut self, process: usize, starter: usize, clrs: &[usize]) -> Result<()> {
+        if self.started_threads >= MAX_STARTED_THREADS {
+            let message = format!(
+                "the scenario starts more than {MAX_STARTED_THREADS} threads; `until=` ends `every`"
+            );
+            return Err(Error::impossible(self.now, message));
+        }
+        self.started_threads += 1;
         let new = self.add_thread(process);
         // Workers come before the service threads.
         if let Some(process) = self.machine.processes.get_mut(process) {

@@ -41,13 +41,20 @@ pub(super) fn too_deep(text: &str, max: usize) -> Option<usize> {
             // Comments nest as well; the end of an inner one is ignored.
             '/' if rest.starts_with("/*") => {
                 depth += 1;
-                let len = rest.find("*/").map_or(rest.len(), |end| end + 2);
+                // The `*` of the first mark is not part of an end (`/*/`).
+                let after = rest.get(2..).unwrap_or_default();
+                let len = after.find("*/").map_or(rest.len(), |end| end + 4);
                 let inner = rest.get(2..len).unwrap_or_default();
                 depth += inner.matches("/*").count() + opened(inner, inner.len());
                 if depth <= max && len < rest.len() && !inner.contains("/*") {
                     depth -= 1;
                 }
-                len
+                // The `/` of an end can also begin another comment (`*/*`).
+                if rest.as_bytes().get(len) == Some(&b'*') {
+                    len - 1
+                } else {
+                    len
+                }
             }
             '{' => {
                 depth += 1;
@@ -124,6 +131,10 @@ mod tests {
             ("\"\"\"broken\n \"}\" { \"}\" {", 2),
             ("\"\\\n}\" a { \"\\\n}\" b {", 2),
             ("// {n} }}}\na {", 1),
+            // The `*` of a comment's beginning does not end it.
+            ("/*/*/*/*", 4),
+            ("/*/*/*/*/*/*", 6),
+            ("/* a *//* b */", 1),
         ] {
             let reported = (0..).find(|max| too_deep(text, *max).is_none());
             assert_eq!(reported, Some(depth), "{text}");

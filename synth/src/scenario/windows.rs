@@ -74,9 +74,9 @@ fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<Listed
     let named = events
         .iter()
         .find(|listed| listed.name.eq_ignore_ascii_case(event));
-    let (id, own) = match (event.parse::<u16>(), named) {
-        (Ok(id), _) => (id, None),
-        (_, Some(named)) => (named.id, Some(named.version)),
+    let id = match (event.parse::<u16>(), named) {
+        (Ok(id), _) => id,
+        (_, Some(named)) => named.id,
         _ => {
             let near = nearest(event, events.iter().map(|listed| &*listed.name)).join(", ");
             let help = match (events.is_empty(), near.is_empty()) {
@@ -103,15 +103,14 @@ fn listed(args: &mut Args<'_, '_>, provider: Guid, event: &str) -> Option<Listed
         );
         return None;
     }
-    let wanted = version.or(own);
-    let listed_event = match wanted {
+    let listed_event = match version {
         Some(wanted) => of_id.iter().find(|listed| listed.version == wanted),
         None => of_id.last(),
     };
     if listed_event.is_none() {
         let versions: Vec<String> = of_id.iter().map(|e| e.version.to_string()).collect();
         let help = format!("its versions: {}", versions.join(", "));
-        let version = wanted.unwrap_or_default();
+        let version = version.unwrap_or_default();
         args.error(
             format!("event {id} has no version {version}"),
             "here",

@@ -56,6 +56,24 @@ fn enablement_reaches_only_processes_of_its_session_and_filter() {
     assert_eq!(lists(everywhere), [2, 2, 2]);
 }
 
+/// Real private sessions have these bytes in the first record, and Windows writes NEWFILE ones.
+#[test]
+fn private_session_writes_its_header_as_its_process_does() {
+    for (mode, file) in [("circular", "own.etl"), ("newfile", "own%d.etl")] {
+        let (_, files) = run(&format!(
+            r#"{THREE}
+at "2s" {{ session "own" process="B.exe" mode="{mode}" file="{file}" maximum-size=1 {{ enable "rundown" keywords=0x138 level=5 }} }}
+at "4s" {{ stop "own" }}"#
+        ));
+        let bytes = &files[&file.replace("%d", "1")];
+        assert_eq!(bytes[0x48..0x4c], [0, 0, 2, 0xc0]);
+        let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+        assert_eq!(trace.header().process_id, 200);
+        assert_eq!(trace.header().dialect(), "private session");
+        assert_ne!(trace.header().thread_id, 0);
+    }
+}
+
 #[test]
 fn capture_state_reaches_the_processes_of_the_session_alone() {
     let script = format!(

@@ -12,7 +12,7 @@ use super::text;
 
 /// The format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Text,
     /// One JSON value.
     Json,
@@ -160,7 +160,7 @@ pub(super) fn arguments(data: &[u8]) {
 }
 
 /// A temporary file of these bytes.
-fn put(bytes: &[u8]) -> tempfile::NamedTempFile {
+pub(super) fn put(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new()
         .suffix(".etl")
         .tempfile()
@@ -169,7 +169,7 @@ fn put(bytes: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOutput {
+pub(super) fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOutput {
     let words = ["etlkit"]
         .iter()
         .chain(command)
@@ -182,7 +182,7 @@ fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOu
 
 /// Checks that output has no character that acts on a terminal or misleads a reader; colours only
 /// where they were requested.
-fn inert(output: &[u8], coloured: bool) {
+pub(super) fn inert(output: &[u8], coloured: bool) {
     let output = text(output);
     let hot =
         |c: char| is_terminal_unsafe(c) && !matches!(c, '\n' | '\t') && !(coloured && c == '\x1b');
@@ -201,7 +201,7 @@ fn inert(output: &[u8], coloured: bool) {
     }
 }
 
-fn well_formed(out: &str, form: Form) {
+pub(super) fn well_formed(out: &str, form: Form) {
     use serde::de::IgnoredAny;
     match form {
         Form::Text => {}

@@ -12,11 +12,14 @@ pub mod regressions;
 pub mod seeds;
 
 mod cli;
+mod commands;
+mod events;
 mod format;
 mod made;
 mod nettrace;
 mod packed;
 mod schemas;
+mod symbols;
 mod texts;
 mod tools;
 
@@ -35,6 +38,19 @@ pub struct Target {
     pub text: bool,
     /// Takes any bytes.
     pub run: fn(&[u8]),
+}
+
+impl Target {
+    /// The commands of `etlkit` that the last byte of an input selects; 0 if it selects none.
+    #[must_use]
+    pub fn ways(&self) -> u8 {
+        let ways = match self.name {
+            "commands" => commands::WAYS,
+            "printed" => cli::WAYS,
+            _ => 0,
+        };
+        u8::try_from(ways).unwrap_or(u8::MAX)
+    }
 }
 
 const fn target(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
@@ -172,6 +188,23 @@ pub const TARGETS: &[Target] = &[
         "what etlkit prints about a trace, in every format",
         cli::printed,
     ),
+    trace(
+        "commands",
+        "every analysis, export and rewriting command of etlkit",
+        commands::commands,
+    ),
+    target(
+        "converted",
+        "EventPipe streams converted, analysed and exported",
+        commands::converted,
+    ),
+    target("pdb", "PDBs: functions and source lines", symbols::pdb),
+    target(
+        "input",
+        "any input of the events crate: from memory and a pipe",
+        events::input,
+    ),
+    written("conditions", "conditions on events", events::conditions),
     target("unpack", "gzip, Zstandard and ZIP", cli::unpack),
     written(
         "arguments",

@@ -159,6 +159,10 @@ impl Material {
     pub fn seeds(&self, target: &Target) -> Vec<(String, Vec<u8>)> {
         let mut out = match target.name {
             "printed" => self.printed(),
+            "commands" => self.commands(),
+            "converted" => super::nettrace::seeds(),
+            "pdb" => super::symbols::seeds(),
+            "input" => self.inputs(),
             "unpack" => self.archives(),
             "truth" => self.truths.clone(),
             _ if target.trace => self.traces(),
@@ -241,6 +245,29 @@ impl Material {
             )
         };
         traces.iter().enumerate().map(each).collect()
+    }
+
+    /// Every trace, each with some of the other commands.
+    fn commands(&self) -> Vec<(String, Vec<u8>)> {
+        let mut out = Vec::new();
+        for (number, (name, bytes)) in self.traces().iter().enumerate() {
+            let way = (number * 7 % super::commands::WAYS) as u8;
+            // The target's size limit includes the byte after the trace.
+            let len = bytes.len().min((1 << 14) - 1);
+            out.push((
+                format!("{name}-{way:02x}"),
+                [&bytes[..len], &[way]].concat(),
+            ));
+        }
+        out
+    }
+
+    /// Traces, packed traces and streams.
+    fn inputs(&self) -> Vec<(String, Vec<u8>)> {
+        let mut out = self.archives();
+        out.extend(super::nettrace::seeds());
+        out.extend(self.traces().into_iter().take(6));
+        out
     }
 
     /// Packed traces, and plain ones that the target packs.
@@ -567,6 +594,10 @@ fn texts(target: &str) -> Vec<(String, Vec<u8>)> {
             "a669021c-c450-4609-a035-5af59af4df18:Loader|Jit|NGen:verbose",
         ],
         "controller" => LINES,
+        "conditions" => &[
+            "ProcessId = 4\nImageName ~ \"*.dll\"\nSize >= 0x1000\nCount != 3",
+            "GC*\nTime < 2020-07-29T00:07:01Z\nsaddr = 10.0.0.1\na.b.c = \"x, y\"",
+        ],
         "arguments" => TYPED,
         _ => &[],
     };

@@ -20,7 +20,9 @@ use etl_test_support::{foreign, needs, trace};
 use etlkit::run_captured;
 
 use crate::kinds::{Kind, kinds};
-use crate::packets::{END, NDIS_CAPTURE, PKTMON, captured, file, monitored, of_corpus};
+use crate::packets::{
+    END, NDIS_CAPTURE, PKTMON, captured, corpus_text, file, monitored, of_corpus, simulated,
+};
 use crate::simulated::Simulated;
 
 /// Writes a trace as pcapng; returns the file, and what was counted.
@@ -244,6 +246,86 @@ fn tshark_reads_the_packets_of_a_real_trace() {
     }
     let found: Vec<&String> = packets.iter().map(|p| &p[3]).collect();
     assert_eq!(found, times.iter().collect::<Vec<_>>());
+}
+
+/// The packets in a pcapng file, without the other blocks: number of the interface, and bytes.
+fn packets_in(capture: &[u8]) -> Vec<(u32, Vec<u8>)> {
+    let u32_at =
+        |offset: usize| u32::from_le_bytes(capture[offset..offset + 4].try_into().unwrap());
+    let mut packets = Vec::new();
+    let mut offset = 0;
+    while offset < capture.len() {
+        if u32_at(offset) == 6 {
+            let len = u32_at(offset + 20) as usize;
+            let bytes = capture[offset + 28..][..len].to_vec();
+            packets.push((u32_at(offset + 8), bytes));
+        }
+        offset += u32_at(offset + 4) as usize;
+    }
+    packets
+}
+
+/// `packets.kdl` on a build of Windows; the trace of the packet monitor.
+fn monitored_on(os: &str) -> Vec<u8> {
+    let text = corpus_text("packets").replace("10.0.22621", os);
+    let files = simulated(&text, None);
+    file(&files, "pktmon.etl").to_vec()
+}
+
+/// Builds 26100 and 26200 count no appearances, and number each appearance: then the packets at the
+/// network card's driver are written.
+#[test]
+fn packets_without_counts_are_written_once_at_the_card() {
+    let (before, counted) = exported(&monitored_on("10.0.22621"), PacketOptions::new());
+    let (after, written) = exported(&monitored_on("10.0.26100"), PacketOptions::new());
+    let bytes = |capture| {
+        let mut bytes: Vec<Vec<u8>> = Vec::new();
+        for (_, packet) in packets_in(capture) {
+            bytes.push(packet);
+        }
+        // The layers of a packet that is sent are in another order.
+        bytes.sort_unstable();
+        bytes
+    };
+    assert_eq!(bytes(&after), bytes(&before));
+    assert_eq!(written.packets, counted.packets);
+    assert_eq!(written.repeated, 3 * written.packets);
+    let interfaces: Vec<u32> = packets_in(&after).iter().map(|packet| packet.0).collect();
+    assert!(interfaces.iter().all(|interface| *interface == 0));
+    let (_, all) = exported(
+        &monitored_on("10.0.26100"),
+        PacketOptions::new().all_layers(),
+    );
+    assert_eq!(all.packets, 4 * written.packets);
+}
+
+/// Sets the type of each packet to Wi-Fi.
+fn labelled_as_wifi(trace: &mut [u8]) {
+    let provider = PKTMON.parse::<Guid>().unwrap().to_bytes();
+    let mut offset = 0;
+    while let Some(found) = trace[offset..].windows(16).position(|w| w == provider) {
+        offset += found + 16;
+        // The descriptor follows the provider, the payload begins 80 bytes after the record.
+        let payload = offset - 40 + 80;
+        let id = u16::from_le_bytes([trace[offset], trace[offset + 1]]);
+        if id == 160 {
+            trace[payload + 14..payload + 16].copy_from_slice(&[2, 0]);
+        }
+    }
+}
+
+/// npcap's upper edge on a Wi-Fi card: PktMon labels Ethernet frames as Wi-Fi.
+#[test]
+fn ethernet_frames_that_are_labelled_wifi_stay_as_they_are() {
+    let trace = monitored_on("10.0.22621");
+    let (expected, _) = exported(&trace, PacketOptions::new().all_layers());
+    let mut labelled = trace;
+    labelled_as_wifi(&mut labelled);
+    let (capture, _) = exported(&labelled, PacketOptions::new().all_layers());
+    assert!(packets_in(&expected).len() > 100);
+    assert_eq!(packets_in(&capture), packets_in(&expected));
+    // The link types of the interfaces are the same as well.
+    assert_eq!(capture, expected);
 }
 
 /// The events of a real trace, with header, payload and text.

@@ -65,6 +65,53 @@ fn targets_accept_seeds_and_changed_seeds() {
     }
 }
 
+/// Parts into which the hostile corpus is divided. `scripts/hostile.sh` runs all of them.
+const PARTS: usize = 50;
+
+/// The part to run: `ETLKIT_HOSTILE_PART`, or the first.
+fn wanted_part() -> usize {
+    match std::env::var("ETLKIT_HOSTILE_PART") {
+        Ok(part) => part.parse().expect("a number"),
+        Err(_) => 0,
+    }
+}
+
+/// Traces of the corpus, each as it is and with changes, through every command that reads a trace.
+#[test]
+fn commands_accept_a_part_of_the_hostile_corpus() {
+    const CHANGES: u32 = 3;
+    let part = wanted_part();
+    assert!(part < PARTS, "parts are numbered from 0 to {}", PARTS - 1);
+    let material = Material::load(Some(&SCENARIOS));
+    let mut runs = 0;
+    let mut number = 0;
+    for target in [find("commands"), find("printed")] {
+        for (name, seed) in material.seeds(target) {
+            let (_, trace) = seed.split_last().expect("a command after the trace");
+            for change in 0..=CHANGES {
+                let mut bytes = trace.to_vec();
+                if change > 0 {
+                    mutate::trace(&mut bytes, target.longest - 1, change * 2 + 1);
+                }
+                for way in 0..target.ways() {
+                    number += 1;
+                    if number % PARTS != part {
+                        continue;
+                    }
+                    runs += 1;
+                    let input = [&bytes[..], &[way]].concat();
+                    try_input(
+                        target,
+                        &format!("{name}, change {change}, way {way}"),
+                        &input,
+                    );
+                }
+            }
+        }
+    }
+    assert!(runs > 20, "{runs} runs");
+}
+
 #[test]
 fn material_has_seeds_of_every_scenario() {
     let mut material = Material::default();

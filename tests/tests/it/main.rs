@@ -26,6 +26,7 @@ mod silent_losses;
 #[expect(dead_code, reason = "the tests of etl-synth need more of it")]
 #[path = "../../../synth/tests/it/simulated.rs"]
 mod simulated;
+mod size_bits;
 mod sound_recordings;
 mod statistics;
 mod synth;

@@ -2,14 +2,22 @@
 //! PDB and with DWARF information, and LLVM's symbolizer reads the latter.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use etl_analysis::pdb::{FunctionTable, PdbId, PdbKind, SymbolPaths, functions};
+use etl_analysis::pdb::{
+    FunctionTable, PdbId, PdbKind, Reason, SymbolPaths, functions, message_formats,
+};
 use etl_analysis::symbols::Function;
-use etl_format::Guid;
+use etl_format::constants::hook;
+use etl_format::write::Session;
+use etl_format::write::record::System;
+use etl_format::{FileHeader, Guid};
+use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
+use etl_schema::sources::tmf;
 use etl_synth::Script;
 use etl_test_support::{needs, node_packages, program, root};
 use etlkit::run_captured;
@@ -638,6 +646,45 @@ fn symbols_list_says_what_is_missing() {
     assert!(!missing.contains("app.pdb"));
 }
 
+/// Where a PDB states the size of the lines of the module that was compiled from `app.obj`: the
+/// module's name follows a description of 64 bytes.
+fn size_of_lines(pdb: &[u8]) -> usize {
+    const DESCRIPTION: usize = 64;
+    const SIZE: usize = 44;
+    const OBJECT: &[u8] = b"app.obj\0";
+    let ends = pdb.windows(OBJECT.len()).enumerate();
+    for (end, _) in ends.filter(|(_, bytes)| *bytes == OBJECT) {
+        let before = pdb[..end].iter().rposition(|byte| *byte < b' ').unwrap();
+        let at = before + 1 - DESCRIPTION + SIZE;
+        let size = u32::from_le_bytes(pdb[at..at + 4].try_into().unwrap());
+        if (1..0x1_0000).contains(&size) {
+            return at;
+        }
+    }
+    panic!("no module has the name");
+}
+
+/// The lines of a module are larger than its stream: the reader of PDBs panics at that.
+#[needs(clang)]
+#[test]
+fn module_with_too_many_lines_is_left_out() {
+    let program = Program::new();
+    let mut pdb = std::fs::read(program.path("app.pdb")).unwrap();
+    let at = size_of_lines(&pdb);
+    pdb[at + 3] = 0x0f;
+    let path = program.path("lines.pdb");
+    std::fs::write(&path, &pdb).unwrap();
+    let offsets: Vec<u32> = (program.code.0..program.code.1).step_by(16).collect();
+    // Without the check, this is an error of the whole file.
+    let found = functions(&path, &offsets).unwrap();
+    assert_eq!(found.len(), offsets.len());
+    let sources = found
+        .iter()
+        .flatten()
+        .filter(|function| function.source.is_some());
+    assert_eq!(sources.count(), 0, "lines of the module that is left out");
+}
+
 #[needs(clang)]
 #[test]
 fn damaged_pdbs_are_errors() {
@@ -683,4 +730,131 @@ fn damaged_pdbs_are_errors() {
         errors > 50 && changed > 20,
         "{errors} errors, {changed} with other names"
     );
+}
+
+/// A program with the annotations of the preprocessor of WPP.
+const WPP: &str = r##"
+static __inline void read_bytes(void) {
+    __annotation(L"TMF:", L"01020304-0506-0708-090a-0b0c0d0e0f10 driver // SRC=driver.c MJ= MN=",
+        L"#typev driver_c42 10 \"%0read %10!d! bytes from %11!s!\" //   LEVEL=INFO FUNC=Read",
+        L"{", L"length, ItemLong -- 10", L"name, ItemWString -- 11", L"}");
+}
+int entry(void) { __annotation(L"TMC:", L"other"); read_bytes(); return 0; }
+"##;
+
+/// The PDB of [`WPP`]. LLVM's linker replaces annotations by empty records of the same size, so
+/// they are copied from the object file, as Microsoft's linker does.
+fn wpp_pdb(folder: &Path) -> PathBuf {
+    std::fs::write(folder.join("wpp.c"), WPP).unwrap();
+    let target = "--target=x86_64-pc-windows-msvc";
+    let compile = [
+        target,
+        "-O1",
+        "-g",
+        "-gcodeview",
+        "-c",
+        "wpp.c",
+        "-o",
+        "wpp.obj",
+    ];
+    run("clang", &compile, folder);
+    let link = [
+        "/debug",
+        "/nodefaultlib",
+        "/entry:entry",
+        "/subsystem:console",
+        "/out:wpp.exe",
+        "wpp.obj",
+    ];
+    run("lld-link", &link, folder);
+    let object = std::fs::read(folder.join("wpp.obj")).unwrap();
+    let path = folder.join("wpp.pdb");
+    let mut pdb = std::fs::read(&path).unwrap();
+    for mark in [&b"TMF:\0"[..], b"TMC:\0"] {
+        let text = object.windows(5).position(|bytes| bytes == mark).unwrap();
+        // Size, kind, offset, section and number of the texts come before them.
+        let record = text - 12;
+        let size = usize::from(object[record]) | usize::from(object[record + 1]) << 8;
+        let record = &object[record..record + 2 + size];
+        assert_eq!(record[2..4], [0x19, 0x10]);
+        let empty = [record[0], record[1], 7, 0];
+        let skipped = pdb.windows(4).position(|bytes| bytes == empty).unwrap();
+        pdb[skipped..skipped + record.len()].copy_from_slice(record);
+    }
+    std::fs::write(&path, &pdb).unwrap();
+    path
+}
+
+#[needs(clang)]
+#[test]
+fn messages_of_a_pdb_are_those_of_its_annotations() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = wpp_pdb(folder.path());
+    let text = message_formats(&path).unwrap();
+    let messages = tmf::parse(&text).unwrap();
+    let [message] = &messages.schemas[..] else {
+        panic!("{text}")
+    };
+    assert_eq!(
+        message.provider.to_string(),
+        "01020304-0506-0708-090a-0b0c0d0e0f10"
+    );
+    assert_eq!(message.identity, Identity::Message { number: 10 });
+    assert_eq!(
+        message.message.as_deref(),
+        Some("%0read %10!d! bytes from %11!s!")
+    );
+    assert_eq!(message.fields.len(), 2);
+    // A program without messages.
+    let program = Program::new();
+    assert_eq!(message_formats(&program.path("app.pdb")).unwrap(), "");
+}
+
+/// Newer files of symbol servers.
+#[test]
+fn compressed_pdb_is_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.pdb");
+    let magic = b"Microsoft MSFZ Container\r\n\x1aALD\0\0";
+    std::fs::write(&path, [&magic[..], &[0; 100]].concat()).unwrap();
+    let paths = SymbolPaths::new([path.clone()]).unwrap();
+    assert!(paths.not_pdbs().is_empty());
+    let search = paths.find(&PdbId::new("app.pdb", Guid::ZERO, 1));
+    assert!(search.found.is_none());
+    for error in [&search.others[0], &message_formats(&path).unwrap_err()] {
+        assert!(matches!(error.reason(), Reason::Msfz));
+        assert!(
+            error.to_string().contains("compressed PDB (MSFZ)"),
+            "{error}"
+        );
+    }
+}
+
+/// A WPP trace names the PDBs of its programs in events of the trace itself.
+#[test]
+fn symbols_list_names_the_pdbs_of_wpp_messages() {
+    let guid = Guid::parse("0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9").unwrap();
+    let payload = [
+        &guid.to_bytes()[..],
+        &2u32.to_le_bytes(),
+        b"NetSetupShim.pdb\0",
+    ]
+    .concat();
+    let mut session = Session::in_memory(FileHeader::new()).unwrap();
+    let record = System::new(hook::DBGID_RSDS, 1_000).payload(&payload);
+    session.write(0, &record).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("service.0.etl");
+    std::fs::write(&trace, session.finish().unwrap()).unwrap();
+    let args = ["etlkit", "symbols", "list", "--format", "json"].map(OsString::from);
+    let listed = run_captured(args.into_iter().chain([trace.into_os_string()]));
+    let report: Value = serde_json::from_slice(&listed.out).unwrap();
+    let row = &report["pdbs"][0];
+    assert_eq!(row["pdb"], "NetSetupShim.pdb");
+    assert_eq!(row["code"], "wpp");
+    assert_eq!(
+        row["server_path"],
+        "NetSetupShim.pdb/0A1B2C3D4E5F60718293A4B5C6D7E8F92/NetSetupShim.pdb"
+    );
+    assert_eq!(report["missing_pdbs"], 1);
 }

@@ -110,7 +110,7 @@ pub fn monitored(bytes: &[u8]) -> Vec<(bool, u64, Vec<u8>)> {
 }
 
 /// The files of a script.
-fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
+pub fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
     let files = |name: &str| std::fs::read(directory.unwrap_or(Path::new("")).join(name));
     let script = Script::new("packets.kdl", text)
         .include(&corpus::include)
@@ -126,13 +126,12 @@ fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
 }
 
 pub fn of_corpus(name: &str) -> Vec<(String, Vec<u8>)> {
-    simulated(
-        corpus::scripts()
-            .find(|script| script.name == name)
-            .unwrap()
-            .text,
-        None,
-    )
+    simulated(corpus_text(name), None)
+}
+
+pub fn corpus_text(name: &str) -> &'static str {
+    let mut scripts = corpus::scripts();
+    scripts.find(|script| script.name == name).unwrap().text
 }
 
 pub fn file<'f>(files: &'f [(String, Vec<u8>)], name: &str) -> &'f [u8] {

@@ -23,12 +23,30 @@ fn tests_in(file: &str) -> BTreeSet<String> {
     out
 }
 
-/// The cells of the last column of the table of limits.
-fn shown_by() -> Vec<String> {
+/// A table of the page, by the text before it and after it.
+struct Table {
+    begin: &'static str,
+    end: &'static str,
+}
+
+/// The promises, and the limits that keep them.
+const TABLES: [Table; 2] = [
+    Table {
+        begin: "**Guaranteed for any bytes:**\n",
+        end: "\n- **The tools**",
+    },
+    Table {
+        begin: "\n## Limits\n",
+        end: "\n## ",
+    },
+];
+
+/// The cells of the last column of a table with three columns.
+fn shown_by(table: &Table) -> Vec<String> {
     let page = fs::read_to_string(etl_test_support::root().join("SECURITY.md")).expect("the page");
-    let (_, limits) = page.split_once("\n## Limits\n").expect("the table");
-    let limits = limits.split("\n## ").next().unwrap_or_default();
-    let rows = limits.lines().filter(|l| l.starts_with("| ")).skip(1);
+    let (_, rest) = page.split_once(table.begin).expect("the table");
+    let text = rest.split(table.end).next().unwrap_or_default();
+    let rows = text.lines().filter(|line| line.starts_with("| ")).skip(1);
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
         assert_eq!(cells.len(), 3, "{row}");
@@ -38,9 +56,11 @@ fn shown_by() -> Vec<String> {
 }
 
 #[test]
-fn security_page_names_a_test_for_every_limit() {
-    let rows = shown_by();
-    assert!(rows.len() > 30, "{} hazards", rows.len());
+fn security_page_names_a_test_for_every_promise_and_limit() {
+    let [promises, limits] = TABLES.map(|table| shown_by(&table));
+    assert!(promises.len() > 5, "{} promises", promises.len());
+    assert!(limits.len() > 30, "{} hazards", limits.len());
+    let rows = [promises, limits].concat();
     let mut named = BTreeSet::new();
     for row in &rows {
         let mut file = String::new();

@@ -103,6 +103,8 @@ fn script_bounds_nesting() {
     let deep = [
         "a { ".repeat(30_000),
         "/* ".repeat(30_000),
+        // The `*` of a comment's beginning does not end it.
+        "/*".repeat(2_500),
         "a \"}\" { ".repeat(30_000),
         "a #\"}\"# { ".repeat(30_000),
         format!("\"broken\n{}", "a { ".repeat(30_000)),
@@ -130,6 +132,38 @@ fn script_bounds_nesting() {
             .message()
             .contains("nested")
     );
+}
+
+/// 58,000 errors in one line of 512 KiB: each shows a piece of it.
+#[test]
+fn script_bounds_text_of_errors() {
+    let script = format!("scenario \"a\" seed=1;{}", "bogus 1;".repeat(58_000));
+    let errors = script_errors(&script);
+    let text: usize = errors.as_slice().iter().map(|e| e.report().len()).sum();
+    assert!(text < 1000 * 1000, "{text}");
+    // Names that are quoted in messages.
+    let script = format!("{} 1\n", "x".repeat(100_000)).repeat(5);
+    let errors = script_errors(&script);
+    let text: usize = errors.as_slice().iter().map(|e| e.report().len()).sum();
+    assert!(text < 50_000, "{text}");
+}
+
+/// An action that is repeated without an end starts threads without an end.
+#[test]
+fn simulation_bounds_started_threads() {
+    let script = "scenario \"t\" seed=1\nmachine processors=2\n\
+                  process \"a.exe\" { every \"1us\" from=\"1s\" { start-thread } }\n\
+                  at \"1s\" { run \"xperf -on PROC_THREAD -f kernel.etl\" }\n\
+                  at \"9s\" { run \"xperf -stop\" }\n";
+    let scenario = Script::new("a.kdl", script).parse().expect("a scenario");
+    let (done, most) = peak(|| etl_synth::Simulation::new(&scenario).run_in_memory());
+    let error = done.expect_err("it has no end");
+    let errors = error.script_errors().expect("a place in the script");
+    assert!(
+        errors.as_slice()[0].message().contains("65536 threads"),
+        "{error}"
+    );
+    assert!(most < 600 * MIB, "{most}");
 }
 
 #[test]

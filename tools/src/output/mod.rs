@@ -22,6 +22,7 @@
 //! ```
 
 mod early;
+mod unnamed;
 
 use std::fs::{self, File};
 use std::io;
@@ -45,49 +46,73 @@ pub enum Existing {
 
 /// A file that gets its name when it is complete.
 ///
-/// Until [`commit`](Self::commit) it is a temporary file in the same directory, which is removed
-/// when this is dropped. The bytes are brought to the disk while they are written.
+/// Until [`commit`](Self::commit) it has no name on Linux, and the system removes it however the
+/// program ends. Elsewhere it is a temporary file in the same directory, which is removed when this
+/// is dropped. The bytes are brought to the disk while they are written.
 #[derive(Debug)]
 pub struct CompleteFile {
     /// Declared before the file, so that it has closed the file when the file is removed.
     early: Option<EarlySync>,
-    file: NamedTempFile,
+    file: Unfinished,
     path: PathBuf,
     existing: Existing,
 }
 
+/// A file that has not got its name yet.
+#[derive(Debug)]
+enum Unfinished {
+    Unnamed(File),
+    Temporary(NamedTempFile),
+}
+
 impl CompleteFile {
-    /// Creates the temporary file. If `path` is a link, it stays one, and the file that it points
-    /// to is written.
+    /// Creates the file without its name. If `path` is a link, it stays one, and the file that it
+    /// points to is written.
     ///
     /// # Errors
     /// When a file cannot be created in the directory of `path`.
     pub fn create(path: &Path, existing: Existing) -> io::Result<Self> {
         let path = linked(path);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".etlkit-").suffix(".part");
-        if let Some(permissions) = permissions(fs::metadata(&path).ok()) {
+        let directory = directory_of(&path);
+        let permissions = permissions(fs::metadata(&path).ok());
+        if let Some(file) = unnamed::create(directory, permissions.as_ref()) {
+            let early = unnamed::reopen(&file).ok().map(EarlySync::start);
+            return Ok(CompleteFile {
+                early,
+                file: Unfinished::Unnamed(file),
+                path,
+                existing,
+            });
+        }
+        let mut builder = temporary_names();
+        if let Some(permissions) = permissions {
             builder.permissions(permissions);
         }
-        let file = builder.tempfile_in(directory_of(&path))?;
+        let file = builder.tempfile_in(directory)?;
         let early = file.reopen().ok().map(EarlySync::start);
         Ok(CompleteFile {
             early,
-            file,
+            file: Unfinished::Temporary(file),
             path,
             existing,
         })
     }
 
-    /// The path of the temporary file.
+    /// The path of the temporary file, if it has one.
     #[must_use]
-    pub fn temporary_path(&self) -> &Path {
-        self.file.path()
+    pub fn temporary_path(&self) -> Option<&Path> {
+        match &self.file {
+            Unfinished::Unnamed(_) => None,
+            Unfinished::Temporary(file) => Some(file.path()),
+        }
     }
 
-    /// The temporary file, to write to and to read back.
+    /// The unfinished file, to write to and to read back.
     pub fn file(&mut self) -> &mut File {
-        self.file.as_file_mut()
+        match &mut self.file {
+            Unfinished::Unnamed(file) => file,
+            Unfinished::Temporary(file) => file.as_file_mut(),
+        }
     }
 
     /// Brings the file to the disk and gives it its name.
@@ -95,23 +120,49 @@ impl CompleteFile {
     /// # Errors
     /// When the disk fails or is full. The kind is [`AlreadyExists`](io::ErrorKind::AlreadyExists)
     /// if there is a file of this name and it is to be kept.
-    pub fn commit(self) -> io::Result<()> {
+    pub fn commit(mut self) -> io::Result<()> {
+        drop(self.early.take());
+        // The bytes must be on the disk before the name is.
+        self.file().sync_all()?;
         let CompleteFile {
-            early,
             file,
             path,
             existing,
+            ..
         } = self;
-        drop(early);
-        // The bytes must be on the disk before the name is.
-        file.as_file().sync_all()?;
-        let named = match existing {
-            Existing::Keep => file.persist_noclobber(&path),
-            Existing::Replace => file.persist(&path),
-        };
-        named.map_err(|error| error.error)?;
+        match file {
+            Unfinished::Unnamed(file) => name(&file, &path, existing)?,
+            Unfinished::Temporary(file) => {
+                let named = match existing {
+                    Existing::Keep => file.persist_noclobber(&path),
+                    Existing::Replace => file.persist(&path),
+                };
+                named.map_err(|error| error.error)?;
+            }
+        }
         sync_directory_of(&path)
     }
+}
+
+/// Names of temporary files.
+fn temporary_names() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".etlkit-").suffix(".part");
+    builder
+}
+
+/// Gives a file without a name its name.
+fn name(file: &File, path: &Path, existing: Existing) -> io::Result<()> {
+    match unnamed::link(file, path) {
+        Err(error)
+            if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {}
+        linked => return linked,
+    }
+    // A name can only be replaced by another name.
+    let directory = directory_of(path);
+    let temporary = temporary_names().make_in(directory, |name| unnamed::link(file, name))?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// The file that a path names, after all links, also if there is none yet.

@@ -1,7 +1,7 @@
 //! Counts of events without a manifest: kernel events, classic events, and messages.
 
 use etl_format::Guid;
-use etl_format::constants::group_guid;
+use etl_format::constants::{hook_class, hook_group};
 use etl_format::read::{Header, InstanceHeader, Record};
 use foldhash::HashMap;
 
@@ -71,13 +71,13 @@ impl ClassicCounts {
     pub fn list(&self) -> Vec<ClassicCount> {
         let mut out = Vec::new();
         for (group, types) in (0..=u8::MAX).zip(self.kernel.chunks(TYPES)) {
-            let class = group_guid(group).unwrap_or(Guid::ZERO);
-            for (id, &count) in (0..).zip(types) {
+            for (id, &count) in (0..=u8::MAX).zip(types) {
+                let hook = u16::from_be_bytes([group, id]);
                 if count > 0 {
                     out.push(ClassicCount {
-                        class,
-                        group: Some(group),
-                        id,
+                        class: hook_class(hook).unwrap_or(Guid::ZERO),
+                        group: Some(hook_group(hook)),
+                        id: id.into(),
                         count,
                     });
                 }
@@ -105,7 +105,7 @@ mod tests {
         for hook in [0x0f2e, 0x0f2e, 0xffff] {
             counts.add_kernel(hook);
         }
-        let class = group_guid(0x0f).unwrap();
+        let class = hook_class(0x0f2e).unwrap();
         let samples = ClassicCount {
             class,
             group: Some(0x0f),

@@ -11,7 +11,7 @@ use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Clock, FileTime, Guid, Ticks, parse_number};
-use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
+use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER, NGEN};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
@@ -25,15 +25,16 @@ pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// Ids of PerfView's events about its sessions.
 mod perfview {
-    /// PerfView begins its rundown.
-    pub const RUNDOWN_BEGINS: u16 = 4;
     /// The name of a session.
     pub const SESSION_NAME: u16 = 11;
-    /// How a session enables the CLR.
+    /// How a session enables the CLR's runtime provider.
     pub const CLR_ENABLED: u16 = 13;
     /// How a session enables another provider.
     pub const PROVIDER_ENABLED: u16 = 14;
 }
+
+/// The keywords by which a rundown lists code.
+const CODE: u64 = LOADER | JIT | NGEN;
 
 /// The event of the kernel's event tracing about a session that enables a provider.
 const KERNEL_PROVIDER_ENABLED: u16 = 14;
@@ -355,8 +356,6 @@ pub struct Admission {
     elsewhere: Vec<Enabled>,
     /// Whether sessions that nobody declared may have enabled the declared providers as well.
     has_other_sessions: bool,
-    /// Whether PerfView's rundown has begun: then it enables the rundown provider.
-    is_in_rundown: bool,
     /// Sessions that the trace names.
     pub sessions: Vec<RecordedSession>,
 }
@@ -404,7 +403,6 @@ impl Admission {
             enabled,
             elsewhere,
             has_other_sessions: declaration.has_other_sessions,
-            is_in_rundown: false,
             sessions: Vec::new(),
         }
     }
@@ -456,10 +454,6 @@ impl Admission {
     pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: Ticks) {
         let mut payload = Cursor::new(record.payload());
         let _ = match (header.provider, header.descriptor.id) {
-            (PERFVIEW, perfview::RUNDOWN_BEGINS) => {
-                self.is_in_rundown = true;
-                None
-            }
             (PERFVIEW, perfview::SESSION_NAME) => self.session_name(&mut payload, timestamp),
             (PERFVIEW, perfview::CLR_ENABLED) => self.clr_enabled(&mut payload, timestamp),
             (PERFVIEW, perfview::PROVIDER_ENABLED) => {
@@ -500,16 +494,13 @@ impl Admission {
         Some(())
     }
 
-    /// PerfView's event with mask and level of the CLR's provider, which depends on its rundown.
+    /// PerfView's event with mask and level of the CLR's runtime provider. It has no GUID, and
+    /// means this provider also while PerfView requests a rundown (DynamicEvents of
+    /// dotnet/performance): the rundown provider has an event with its GUID.
     fn clr_enabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
         let any = payload.u64()?;
         let level = payload.u32()?;
-        let provider = if self.is_in_rundown {
-            CLR_RUNDOWN
-        } else {
-            CLR_RUNTIME
-        };
-        self.add_recorded(provider, timestamp, RecordedEnablement::new(level, any));
+        self.add_recorded(CLR_RUNTIME, timestamp, RecordedEnablement::new(level, any));
         Some(())
     }
 
@@ -564,6 +555,13 @@ impl Admission {
         let all = of_provider.filter_map(|enabled| Some((enabled, enabled.with.as_ref()?)));
         let source = all.clone().map(|(enabled, _)| enabled.source).min();
         all.filter(move |(enabled, _)| Some(enabled.source) == source)
+    }
+
+    /// Whether a known enablement of the rundown provider requests code. Sessions for garbage
+    /// collections only (PerfView's `-GCCollectOnly`, mask 0x1000000101) request none on purpose.
+    pub fn requests_code(&self) -> bool {
+        self.enablements(CLR_RUNDOWN)
+            .any(|(_, with)| with.any == 0 || with.any & CODE != 0)
     }
 
     /// How the enablements of a provider are known; `None` if none is.

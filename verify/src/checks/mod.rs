@@ -14,6 +14,7 @@ pub(crate) mod payload;
 pub(crate) mod raised;
 pub(crate) mod sampled_stacks;
 pub(crate) mod sampling;
+mod seen_sizes;
 mod sizes;
 mod stack_pairs;
 pub(crate) mod times;
@@ -38,9 +39,10 @@ use kernel_stacks::KernelStacks;
 use kinds::Kinds;
 use losses::Losses;
 use missing_stacks::Kind;
-use payload::Payloads;
+use payload::{Fit, Payloads};
 use sampled_stacks::SampledStacks;
 use sampling::Sampling;
+use seen_sizes::SeenSizes;
 use sizes::Sizes;
 use stack_pairs::{EventOwner, LoggedStack, StackPairs};
 
@@ -143,7 +145,7 @@ impl Facts {
     pub fn has_nothing_to_name(&self, process: &Process) -> bool {
         process.methods() == 0
             && process.tallies().iter().all(|tally| tally.frames == 0)
-            && self.admission.source(CLR_RUNDOWN).is_none()
+            && !self.admission.requests_code()
     }
 
     /// The garbage collections of each CLR.
@@ -224,6 +226,7 @@ pub(crate) struct RecordChecks<'a> {
     collectors: Collectors,
     payloads: Payloads,
     classic: ClassicCounts,
+    fitting: SeenSizes,
     sampling: Sampling,
     kernel_stacks: KernelStacks,
     sampled_stacks: SampledStacks,
@@ -264,6 +267,7 @@ impl<'a> RecordChecks<'a> {
             collectors: Collectors::default(),
             payloads: Payloads::new(tables),
             classic: ClassicCounts::default(),
+            fitting: SeenSizes::default(),
             sampling: Sampling::new(clock),
             kernel_stacks: KernelStacks::default(),
             sampled_stacks: SampledStacks::default(),
@@ -326,6 +330,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.progress.add(record);
         self.kernel_stacks.add_record(record.timestamp());
         self.classic.add_kernel(hook::SAMPLE);
+        self.classic_size(record, time);
         self.sampling.sample(record.processor(), tid, time);
         if tid != 0 {
             self.sampled_stacks.add_sample(record, time);
@@ -339,6 +344,7 @@ impl RecordObserver for RecordChecks<'_> {
             self.kernel_stacks.add_record(record.timestamp());
             self.classic.add(record);
             self.payloads.learn(record);
+            self.payloads.classic(record, time);
             if record.provider() == Some(kernel_class::PROCESS) {
                 self.kernel_process(record);
             }
@@ -355,6 +361,7 @@ impl RecordObserver for RecordChecks<'_> {
             }
             return;
         }
+        self.classic_size(record, time);
         self.kernel_stacks.add_record(record.timestamp());
         self.sampling.record(record, hook, time);
         if hook == SYSTEM_CONFIG_CPU {
@@ -371,6 +378,14 @@ impl RecordObserver for RecordChecks<'_> {
 }
 
 impl RecordChecks<'_> {
+    /// Compares the size of a record of the kernel with its layout.
+    #[inline(always)]
+    fn classic_size(&mut self, record: &Record<'_>, time: Ticks) {
+        if !self.fitting.has(record) && self.payloads.classic(record, time) == Fit::Always {
+            self.fitting.add(record);
+        }
+    }
+
     /// Adds an event of the kernel that may be about the start of a process.
     #[inline(never)]
     fn kernel_process(&mut self, record: &Record<'_>) {

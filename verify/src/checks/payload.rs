@@ -35,6 +35,8 @@ pub struct Payloads {
     pub short: BTreeMap<EventId, Counted>,
     /// Payloads with bytes after their last field.
     pub long: BTreeMap<EventId, Counted>,
+    /// Payloads with whole records after their last field. They are in `long` as well.
+    pub hiding: BTreeMap<EventId, Counted>,
     /// Events whose version is not in the tables, which have other versions of them.
     pub unknown_version: BTreeMap<EventId, Counted>,
     /// Events of the CLR whose level or keywords differ from the tables.
@@ -83,7 +85,8 @@ impl Payloads {
         if let Some(from_tables) = layout.decoder
             && header.has_manifest_layout()
         {
-            decoder = from_tables;
+            let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+            decoder = from_tables.of_payload(record.payload(), pointers);
             wrong_descriptor = layout.wrong_descriptor;
         } else if let Some(from_store) = self.store.decoder(record) {
             decoder = from_store;
@@ -109,7 +112,46 @@ impl Payloads {
         if note.is_short() {
             count(&mut self.short, id, timestamp);
         } else if !note.is_exact() {
-            count(&mut self.long, id, timestamp);
+            self.add_long(record, id, timestamp);
+        }
+    }
+
+    /// Adds an event of the kernel or of a class, which has no manifest.
+    ///
+    /// Only layouts of its own version are compared: later versions have further fields.
+    #[inline(never)]
+    pub(super) fn classic(&mut self, record: &Record<'_>, timestamp: Ticks) -> Fit {
+        let Some(decoder) = self.store.decoder(record) else {
+            return Fit::Always;
+        };
+        let identity = record.identity();
+        let own = Identity::Classic {
+            opcode: identity.opcode,
+            version: identity.version,
+        };
+        let schema = decoder.schema();
+        if schema.identity != own || schema.fields.is_empty() {
+            return Fit::Always;
+        }
+        let payload = record.payload();
+        let pointers = decoder.pointers_of(record);
+        if decoder.fixed_size(pointers) == Some(payload.len()) {
+            return Fit::Always;
+        }
+        let note = decoder.check(payload, pointers);
+        // A short payload says little: some old versions of Windows leave out the last fields.
+        if note.trailing.len() >= MIN_SURPLUS {
+            let id = EventId::of_class(schema.provider, identity.opcode, identity.version);
+            self.add_long(record, id, timestamp);
+        }
+        Fit::ThisRecord
+    }
+
+    /// Adds a payload with bytes after its last field.
+    fn add_long(&mut self, record: &Record<'_>, id: EventId, timestamp: Ticks) {
+        count(&mut self.long, id, timestamp);
+        if record.hides_records() {
+            count(&mut self.hiding, id, timestamp);
         }
     }
 
@@ -183,6 +225,19 @@ impl Payloads {
         &self.store
     }
 }
+
+/// Which records a comparison with a layout is valid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// All records of the kind and size: they fit, or their layout is not known.
+    Always,
+    /// This one.
+    ThisRecord,
+}
+
+/// Bytes after the last field of an event without a manifest from which on it is too long. Fewer
+/// bytes bring the record to a multiple of 8.
+const MIN_SURPLUS: usize = 8;
 
 /// What identifies the event in the tables of its provider.
 fn identity(descriptor: EventDescriptor) -> Identity {

@@ -6,6 +6,8 @@ use etl_format::read::Record;
 use etl_format::{Clock, ThreadId, Ticks};
 use etl_schema::views::FieldReader;
 
+/// Bit of the first group mask with which a session logs processes (EVENT_TRACE_FLAG_PROCESS).
+const PROCESS: u64 = 1;
 /// Bit of the second group mask with which a session requests samples (PERF_PROFILE, 0x20000002).
 const PROFILE: u64 = 2;
 /// Source of samples by time.
@@ -33,8 +35,10 @@ pub(crate) struct Sampling {
     pub requested: Option<Ticks>,
     /// Ticks after which an event of a processor is another sign that the processor works.
     sign_ticks: i64,
-    /// Reads the second group mask of a session.
-    masks: FieldReader<1>,
+    /// When the kernel's session stated that it logs processes.
+    logs_processes: Option<Ticks>,
+    /// Reads the first two group masks of a session.
+    masks: FieldReader<2>,
     /// Reads source and interval; the three events about intervals have the same fields.
     intervals: FieldReader<2>,
 }
@@ -169,7 +173,8 @@ impl Sampling {
             ended: None,
             requested: None,
             sign_ticks: (frequency / 100).max(1),
-            masks: FieldReader::of_hook(hook::EXTENSION, ["GroupMask2"]),
+            logs_processes: None,
+            masks: FieldReader::of_hook(hook::EXTENSION, ["GroupMask1", "GroupMask2"]),
             intervals: FieldReader::of_hook(hook::COLLECTION_START, ["Source", "NewInterval"]),
         }
     }
@@ -227,10 +232,13 @@ impl Sampling {
                 }
             }
             hook::EXTENSION => {
-                if let Some(masks) = self.masks.read(record)
-                    && let Some(mask) = masks.uint(0)
-                    && mask & PROFILE != 0
-                {
+                let Some(masks) = self.masks.read(record) else {
+                    return;
+                };
+                if masks.uint(0).is_some_and(|mask| mask & PROCESS != 0) {
+                    self.logs_processes.get_or_insert(time);
+                }
+                if masks.uint(1).is_some_and(|mask| mask & PROFILE != 0) {
                     self.requested.get_or_insert(time);
                 }
             }
@@ -261,6 +269,11 @@ impl Sampling {
                 self.ended = Some(time);
             }
         }
+    }
+
+    /// When the kernel's session states that it logs processes.
+    pub fn logs_processes(&self) -> Option<Ticks> {
+        self.logs_processes
     }
 
     /// The interval between samples that the session states, in 100 ns.

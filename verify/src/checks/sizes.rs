@@ -25,6 +25,8 @@ pub(crate) struct EventId {
     pub id: u16,
     /// Version of the event.
     pub version: u8,
+    /// Whether the id is the type of an event without a manifest.
+    pub is_classic: bool,
 }
 
 impl EventId {
@@ -33,6 +35,17 @@ impl EventId {
             provider,
             id,
             version,
+            is_classic: false,
+        }
+    }
+
+    /// An event of a class, which has no manifest.
+    pub fn of_class(class: Guid, event_type: u8, version: u16) -> Self {
+        EventId {
+            provider: class,
+            id: event_type.into(),
+            version: u8::try_from(version).unwrap_or(u8::MAX),
+            is_classic: true,
         }
     }
 }

@@ -5,6 +5,7 @@ mod github;
 mod html;
 mod junit;
 mod machine;
+mod markdown;
 mod process;
 mod sarif;
 #[cfg(feature = "schema")]
@@ -56,8 +57,10 @@ pub enum Format {
     Sarif,
     /// JUnit XML: a test case for each rule, failed if it has findings above a note.
     Junit,
-    /// Annotations of a GitHub workflow run, one for each finding.
+    /// Annotations of a GitHub workflow run, at most ten of a kind.
     Github,
+    /// Markdown, for the summary of a job: a table of the traces, their findings and remedies.
+    Markdown,
     /// One HTML page without external resources.
     Html,
 }
@@ -316,6 +319,36 @@ impl Report {
             .count()
     }
 
+    /// Leaves out findings that are less severe and do not decide the verdict.
+    ///
+    /// ```
+    /// use etl_verify::{Severity, Verifier};
+    ///
+    /// # let trace = etl_schema::testing::snapshot::example();
+    /// // `trace` has the bytes of an `.etl` file.
+    /// let mut report = Verifier::new().verify(trace.as_slice(), "app.etl")?;
+    /// report.leave_out_below(Severity::Error);
+    /// assert!(report.findings.iter().all(|finding| finding.severity == Severity::Error));
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
+    pub fn leave_out_below(&mut self, least: Severity) {
+        let mut is_kept = Vec::new();
+        let mut verdicts = self.verdicts();
+        for finding in &self.findings {
+            // Known findings have no verdict.
+            let decides = !finding.is_known
+                && verdicts
+                    .next()
+                    .is_some_and(|(_, verdict)| !verdict.passes());
+            is_kept.push(decides || finding.severity >= least);
+        }
+        drop(verdicts);
+        let count = self.findings.len();
+        let mut is_kept = is_kept.into_iter();
+        self.findings.retain(|_| is_kept.next().unwrap_or(true));
+        self.findings_left_out += (count - self.findings.len()) as u64;
+    }
+
     /// The report on a file that could not be read, for a list with reports on other files.
     #[must_use]
     pub fn unreadable(file: impl Into<String>, error: impl Into<String>) -> Self {
@@ -345,7 +378,6 @@ impl Report {
             Format::Text => text::render(self, text::Paint::Plain),
             Format::ColorText => text::render(self, text::Paint::Ansi),
             Format::Json => json(self),
-            Format::Github => github::render(self),
             format => render(std::slice::from_ref(self), format),
         }
     }
@@ -490,7 +522,7 @@ fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
         .collect()
 }
 
-/// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML
+/// Several reports in one document: a JSON array, a JUnit suite for each, one SARIF run, one HTML
 /// page; text begins with the verdicts.
 ///
 /// ```
@@ -508,7 +540,8 @@ pub fn render(reports: &[Report], format: Format) -> String {
         Format::Json => json(&reports),
         Format::Sarif => sarif::render(reports),
         Format::Junit => junit::render(reports),
-        Format::Github => reports.iter().map(github::render).collect(),
+        Format::Github => github::render(reports),
+        Format::Markdown => markdown::render(reports),
         Format::Html => html::render(reports),
     }
 }

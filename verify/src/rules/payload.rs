@@ -11,14 +11,41 @@ use crate::finding::Severity;
 /// Adds a finding for each kind of event.
 fn each_event(check: &mut Check<'_>, events: &BTreeMap<EventId, Counted>, what: &str) {
     for (event, counted) in events {
-        let message = format!(
-            "{} of {} (id {}, version {}): {what}",
-            plural(counted.count, "event", "events"),
-            check.facts.provider_name(event.provider),
-            event.id,
-            event.version
-        );
+        let message = message(check, event, counted.count, what);
         check.report(message).at(counted.first);
+    }
+}
+
+fn message(check: &Check<'_>, event: &EventId, count: u64, what: &str) -> String {
+    let id = if event.is_classic { "type" } else { "id" };
+    format!(
+        "{} of {} ({id} {}, version {}): {what}",
+        plural(count, "event", "events"),
+        check.facts.provider_name(event.provider),
+        event.id,
+        event.version
+    )
+}
+
+/// Payloads that contain other records, and payloads that are only too long.
+fn long(check: &mut Check<'_>) {
+    let payloads = &check.facts.payloads;
+    for (event, counted) in &payloads.hiding {
+        let what = "the payload contains other records: the size of the event is wrong, and the \
+                    other events are lost";
+        let message = message(check, event, counted.count, what);
+        check
+            .report(message)
+            .at(counted.first)
+            .severity(Severity::Error);
+    }
+    for (event, counted) in &payloads.long {
+        let hiding = payloads.hiding.get(event).map_or(0, |hiding| hiding.count);
+        if counted.count > hiding {
+            let what = "the payload has bytes after its last field";
+            let message = message(check, event, counted.count - hiding, what);
+            check.report(message).at(counted.first);
+        }
     }
 }
 
@@ -46,13 +73,12 @@ pub(super) const LONG: Rule = Rule {
     source: "the schemas of the built-in tables and of the trace",
     protocol: &[],
     meaning: "Payloads have bytes after the last known field: a newer provider added fields \
-              without a new version.",
-    remedy: "Nothing; the known fields are read.",
+              without a new version. If the bytes are other records, the size of the event was \
+              changed, and the other records are lost; this is an error.",
+    remedy: "Nothing, unless records are lost: then copy the trace again from where it was \
+             recorded. The known fields are read.",
     commands: &[],
-    check: |check| {
-        let events = &check.facts.payloads.long;
-        each_event(check, events, "the payload has bytes after its last field")
-    },
+    check: long,
 };
 
 pub(super) const WRONG_DESCRIPTOR: Rule = Rule {

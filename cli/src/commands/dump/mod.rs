@@ -225,7 +225,7 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     // Finding processes takes a pass of its own, and a pipe is read only once.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
-        return dump.file_order(PipeSource::new(reader), &about, &options);
+        return dump.file_order(PipeSource::new(reader), &about, &options, Rest::Leave);
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
@@ -261,6 +261,21 @@ fn with_order(options: Options, before: Option<&Before>) -> Options {
         },
         _ => options,
     }
+}
+
+/// What becomes of the records after the last printed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// They are read, to find damage.
+    Check,
+    /// They are not read: a pipe may have no end.
+    Leave,
+}
+
+/// Reads the records after the limit: a damaged trace is reported however little is printed.
+fn read_rest<S: Source>(records: &mut Records<S>) -> etl_format::Result<()> {
+    while records.next_record()?.is_some() {}
+    Ok(())
 }
 
 struct Dump<'a> {
@@ -310,7 +325,7 @@ impl<'a> Dump<'a> {
                 limits: input.limits(),
                 ..*options
             };
-            return self.file_order(input.source(), &about, &options);
+            return self.file_order(input.source(), &about, &options, Rest::Check);
         }
         let (mut trace, _) = input.trace(&with_order(*options, before))?;
         self.ordered(&mut trace)
@@ -321,6 +336,7 @@ impl<'a> Dump<'a> {
         source: S,
         about: &About,
         options: &Options,
+        rest: Rest,
     ) -> Result<Outcome, Failure> {
         let records = Records::stream(source, options);
         let mut records = records
@@ -350,6 +366,11 @@ impl<'a> Dump<'a> {
             return Err(Failure::input(self.name, &Head::no_records()));
         };
         printer.finish()?;
+        if rest == Rest::Check
+            && let Err(error) = read_rest(&mut records)
+        {
+            return printer.fail(self.name, &error);
+        }
         let condition = Condition::new(records.header(), records.damage(), records.notes());
         Ok(condition.report(self.name))
     }
@@ -380,6 +401,9 @@ impl<'a> Dump<'a> {
         match end {
             Some(error) => return printer.fail(self.name, &error),
             None => printer.finish()?,
+        }
+        if let Err(error) = read_rest(&mut records) {
+            return printer.fail(self.name, &error);
         }
         let order = records.report();
         let damage = records.damage().to_vec();

@@ -151,7 +151,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         let condition = Condition::new(reader.records.header(), damage, reader.records.notes());
         outcome = outcome.max(condition.report(reader.name));
     }
-    sink.finish(&report(&output_name, interfaces.len(), &written))?;
+    let mut report = report(&output_name, interfaces.len(), &written);
+    report += layer_note(&interfaces, args.all_layers);
+    sink.finish(&report)?;
     Ok(outcome)
 }
 
@@ -257,6 +259,21 @@ fn earliest<S: Source>(readers: &mut [Reader<'_, S>]) -> Result<Option<usize>, F
         }
     }
     Ok(earliest.map(|(_, index)| index))
+}
+
+/// Which packets are written if the packet monitor does not number them across components.
+fn layer_note(interfaces: &Interfaces, all_layers: bool) -> &'static str {
+    if all_layers {
+        ""
+    } else if interfaces.is_of_cards() {
+        "note: this version of Windows does not number packets across components: the packets at \
+         the network cards' drivers are written\n"
+    } else if interfaces.may_repeat() {
+        "note: this version of Windows does not number packets across components, and no packet is \
+         from a network card's driver: packets are written once for each component\n"
+    } else {
+        ""
+    }
 }
 
 fn report(name: &str, interfaces: usize, written: &Written) -> String {

@@ -77,7 +77,10 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
     row(out, "session", &format!("\"{session}\"{place}"))?;
     let version = text(&s.log_version);
     let mode = text(&s.mode);
-    let dialect = value(s.dialect);
+    let mut dialect = value(s.dialect);
+    if let Some(process) = s.private_process {
+        dialect = format!("{dialect} of process {process}");
+    }
     row(
         out,
         "written by",

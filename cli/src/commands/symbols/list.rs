@@ -30,6 +30,9 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
             symbolizer.find(machine, needed.pdb),
         ));
     }
+    for pdb in &pdbs.messages {
+        rows.push(PdbRow::of_messages(pdb, symbolizer.paths().find(pdb).found));
+    }
     let missing_count = rows.iter().filter(|row| row.is_missing()).count();
     let mut outcome = analyzed.outcome;
     if missing_count > 0 {
@@ -51,7 +54,7 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     report.headline.push(format!(
         "{} PDBs, {} of them needed, {missing_count} of these missing",
         rows.len(),
-        rows.iter().filter(|row| row.needed.addresses > 0).count(),
+        rows.iter().filter(|row| row.is_needed()).count(),
     ));
     let unidentified = pdbs.unidentified_addresses;
     report.fact(MISSING, Cell::int(Some(missing_count)));
@@ -88,50 +91,90 @@ fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) ->
 }
 
 /// A row of `pdbs`.
-struct PdbRow<'p> {
-    needed: &'p NeededPdb,
+struct PdbRow {
+    pdb: PdbId,
+    code: Code,
+    /// Addresses of samples and stacks in its code.
+    addresses: u64,
+    /// Path of the image or module; empty if it is unknown.
+    path: String,
     found: Option<Found>,
     found_path: String,
-    name: String,
     guid: String,
     server_path: String,
     portable_server_path: String,
     image_server_path: String,
 }
 
-impl<'p> PdbRow<'p> {
-    fn new(machine: &Machine, needed: &'p NeededPdb, found: Option<Found>) -> Self {
+/// For what a PDB is needed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Code {
+    Native,
+    Managed,
+    /// The formats of WPP messages.
+    Messages,
+}
+
+impl PdbRow {
+    fn new(machine: &Machine, needed: &NeededPdb, found: Option<Found>) -> Self {
+        let pdb = PdbId::of_machine(machine, needed.pdb);
+        let code = if needed.is_managed {
+            Code::Managed
+        } else {
+            Code::Native
+        };
         PdbRow {
-            needed,
-            found_path: match &found {
-                Some(found) => found.path.display().to_string(),
-                None => String::new(),
-            },
-            found,
-            name: PdbId::of_machine(machine, needed.pdb).name().to_owned(),
-            guid: needed.pdb.signature.to_string(),
+            code,
+            addresses: needed.addresses,
+            path: needed.path.clone(),
             server_path: needed.server_path(machine).unwrap_or_default(),
             portable_server_path: needed.portable_server_path(machine).unwrap_or_default(),
             image_server_path: needed.image_server_path().unwrap_or_default(),
+            ..PdbRow::of_messages(&pdb, found)
         }
+    }
+
+    /// The row of a PDB with the formats of WPP messages.
+    fn of_messages(pdb: &PdbId, found: Option<Found>) -> Self {
+        let found_path = match &found {
+            Some(found) => found.path.display().to_string(),
+            None => String::new(),
+        };
+        PdbRow {
+            pdb: pdb.clone(),
+            code: Code::Messages,
+            addresses: 0,
+            path: String::new(),
+            found,
+            found_path,
+            guid: pdb.guid().to_string(),
+            server_path: pdb.server_path(),
+            portable_server_path: String::new(),
+            image_server_path: String::new(),
+        }
+    }
+
+    /// Whether it names code of samples and stacks, or has the formats of messages.
+    fn is_needed(&self) -> bool {
+        self.addresses > 0 || self.code == Code::Messages
     }
 
     /// Whether it is needed and was not found.
     fn is_missing(&self) -> bool {
-        self.needed.addresses > 0 && self.found.is_none()
+        self.is_needed() && self.found.is_none()
     }
 
     /// File name of the image or module.
     fn image(&self) -> &str {
-        file_name(&self.needed.path)
+        file_name(&self.path)
     }
 
     /// The kind of code.
     fn code(&self) -> &'static str {
-        if self.needed.is_managed {
-            "managed"
-        } else {
-            "native"
+        match self.code {
+            Code::Native => "native",
+            Code::Managed => "managed",
+            Code::Messages => "wpp",
         }
     }
 
@@ -146,7 +189,7 @@ impl<'p> PdbRow<'p> {
     }
 }
 
-impl Row for PdbRow<'_> {
+impl Row for PdbRow {
     const NAME: &'static str = "symbols.pdbs";
     const ROW: &'static str = "One PDB";
 
@@ -154,7 +197,11 @@ impl Row for PdbRow<'_> {
         const ADDRESSES: Column =
             Column::count("addresses", "Addresses of samples and stacks in its code");
         const IMAGE: Column = Column::new("image", Kind::Word, "File name of the image or module");
-        const CODE: Column = Column::new("code", Kind::Word, "The kind of code");
+        const CODE: Column = Column::new(
+            "code",
+            Kind::Word,
+            "For what it is needed: `native` or `managed` code, or `wpp` messages",
+        );
         const FOUND: Column = Column::new("found", Kind::Text, "Where it is");
         const KIND: Column = Column::new("kind", Kind::Word, "`windows`, `portable` or `other`");
         const SERVER: Column = Column::new("server_path", Kind::Text, "Path on a symbol server");
@@ -170,26 +217,26 @@ impl Row for PdbRow<'_> {
         );
         const PATH: Column = Column::new("image_path", Kind::Text, "Path of the image or module");
         columns.add(ADDRESSES.heading("addresses"), |row| {
-            Cell::int(Some(row.needed.addresses))
+            Cell::int(Some(row.addresses))
         });
         columns.add(IMAGE.heading("image"), |row| Cell::text(row.image()));
         columns.add(CODE.heading("code"), |row| Cell::text(row.code()));
         columns.add(FOUND.heading("found"), |row| Cell::text(&row.found_path));
         columns.add(KIND, |row| Cell::text(row.kind()));
         columns.add(Column::new("pdb", Kind::Text, "File name"), |row| {
-            Cell::text(&row.name)
+            Cell::text(row.pdb.name())
         });
         columns.add(Column::new("pdb_guid", Kind::Text, "GUID"), |row| {
             Cell::text(&row.guid)
         });
         columns.add(Column::count("pdb_age", "Age"), |row| {
-            Cell::int(Some(row.needed.pdb.age))
+            Cell::int(Some(row.pdb.age()))
         });
         columns.add(SERVER.heading("server path"), |row| {
             Cell::text(&row.server_path)
         });
         columns.add(PORTABLE, |row| Cell::text(&row.portable_server_path));
         columns.add(IMAGE_SERVER, |row| Cell::text(&row.image_server_path));
-        columns.add(PATH, |row| Cell::text(&row.needed.path));
+        columns.add(PATH, |row| Cell::text(&row.path));
     }
 }

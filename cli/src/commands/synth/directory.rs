@@ -111,7 +111,7 @@ impl Directory {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".etlkit-");
         let (temporary, _unfinished) =
-            unfinished::create(|| builder.tempdir_in(target), tempfile::TempDir::path)
+            unfinished::create(|| builder.tempdir_in(target), |made| Some(made.path()))
                 .map_err(|error| sink::directory_failure(target, &error, HINT))?;
         Ok(Directory {
             target: target.to_owned(),

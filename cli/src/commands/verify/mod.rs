@@ -3,14 +3,15 @@
 mod check;
 mod new_baseline;
 mod report;
+mod report_file;
 mod settings;
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_schema::tables::TableSet;
-use etl_verify::{Baseline, Format, Paint, Report};
+use etl_verify::{Baseline, Format, Paint, Report, Severity};
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
@@ -23,6 +24,7 @@ use crate::trace_files::{self, Unreadable, expand};
 use check::{Job, ShowProgress, verify_all, verify_one, verify_together};
 use new_baseline::NewBaseline;
 use report::{explain, outcome, render};
+use report_file::{ReportFile, ReportFiles};
 use settings::{Settings, read_baseline, read_truth, settings, with_truth};
 
 /// Arguments of `etlverify`.
@@ -42,6 +44,7 @@ Examples:
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
   etlverify --truth out/truth.jsonl out/recipe.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
+  etlverify --report sarif=out.sarif --report junit=out.xml --min-severity warning traces/
   etlverify --format html merged.etl > report.html
   etlverify --explain rundown.unclosed
   etlverify merged.etl.zip
@@ -94,6 +97,13 @@ pub(crate) struct Args {
     /// Output format
     #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
     format: Format,
+    /// Write the report to a file as well, in its own format, for example sarif=out.sarif; may be
+    /// repeated. Replaces FILE
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = ReportFile::parse, conflicts_with_all = ["explain", "rules"])]
+    report: Vec<ReportFile>,
+    /// Print findings of this severity and worse, and those that decide the verdict
+    #[arg(long, value_parser = one_of(SEVERITIES), value_name = "SEVERITY", default_value = "note")]
+    min_severity: Severity,
     /// When to color the text
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     color: Color,
@@ -170,10 +180,22 @@ const FORMATS: &[Choice<Format>] = &[
         Format::Github,
     ),
     Choice::new(
+        "markdown",
+        "Markdown, for the summary of a job",
+        Format::Markdown,
+    ),
+    Choice::new(
         "html",
         "One self-contained page: timeline, coverage, findings",
         Format::Html,
     ),
+];
+
+/// The words of `--min-severity`.
+const SEVERITIES: &[Choice<Severity>] = &[
+    Choice::new("note", "All findings", Severity::Note),
+    Choice::new("warning", "No notes", Severity::Warning),
+    Choice::new("error", "Errors only", Severity::Error),
 ];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -238,6 +260,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Some(file) => Accepted::Written(NewBaseline::open(file, args, &found)?),
         None => Accepted::Read(baseline),
     };
+    let report_files = ReportFiles::open(args, &found)?;
+    let to = Destination {
+        args,
+        accepted,
+        report_files,
+    };
     if args.together {
         let mut files = Vec::new();
         for file in found {
@@ -251,7 +279,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 files => verify_together(files, &settings, &args.input),
             },
         };
-        return print(args, accepted, vec![verified], false);
+        return to.print(vec![verified], false);
     }
     let mut jobs = Vec::new();
     for file in found.iter().flatten() {
@@ -279,7 +307,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             }),
         }
     }
-    print(args, accepted, results, several)
+    to.print(results, several)
 }
 
 impl Args {
@@ -298,64 +326,87 @@ fn names(files: &[PathBuf]) -> String {
     names.join(" + ")
 }
 
-/// Prints the reports of one recording, or of `several` files. Unreadable traces are reported on
-/// standard error, and in the report unless that is the text about one file.
-fn print(
-    args: &Args,
+/// Where the reports go.
+struct Destination<'a> {
+    args: &'a Args,
     accepted: Accepted,
-    results: Vec<Verified>,
-    several: bool,
-) -> Result<Outcome, Failure> {
-    let mut reports = Vec::new();
-    let mut failures = Vec::new();
-    for Verified { name, report } in results {
-        match report {
-            Ok(report) => reports.push(report),
-            Err(failure) => {
-                let message = failure.message_about(&name);
-                reports.push(Report::unreadable(name, message));
-                failures.push(failure);
+    report_files: ReportFiles,
+}
+
+impl Destination<'_> {
+    /// Prints the reports of one recording, or of `several` files. Unreadable traces are reported
+    /// on standard error, and in the report unless that is the text about one file.
+    fn print(self, results: Vec<Verified>, several: bool) -> Result<Outcome, Failure> {
+        let args = self.args;
+        let mut reports = Vec::new();
+        let mut failures = Vec::new();
+        for Verified { name, report } in results {
+            match report {
+                Ok(report) => reports.push(report),
+                Err(failure) => {
+                    let message = failure.message_about(&name);
+                    reports.push(Report::unreadable(name, message));
+                    failures.push(failure);
+                }
+            }
+        }
+        if let Some(baseline) = self.accepted.baseline(&reports, &failures)? {
+            reports
+                .iter_mut()
+                .for_each(|report| baseline.accept(report));
+        }
+        for report in &mut reports {
+            report.leave_out_below(args.min_severity);
+        }
+        if several || failures.is_empty() || args.format != Format::Text {
+            output::ignore_broken_pipe(print_reports(args, &reports, several))?;
+        }
+        self.report_files.write(&reports, several)?;
+        failures.iter().for_each(Failure::print);
+        Ok(if failures.is_empty() {
+            outcome(&reports)
+        } else {
+            Outcome::Unreadable
+        })
+    }
+}
+
+impl Accepted {
+    /// The findings that are accepted; writes them if the user wants that.
+    fn baseline(
+        self,
+        reports: &[Report],
+        failures: &[Failure],
+    ) -> Result<Option<Baseline>, Failure> {
+        match self {
+            Accepted::Read(baseline) => Ok(baseline),
+            Accepted::Written(file) if failures.is_empty() => file.write(reports).map(Some),
+            Accepted::Written(file) => {
+                file.leave();
+                Ok(None)
             }
         }
     }
-    let baseline = match accepted {
-        Accepted::Read(baseline) => baseline,
-        Accepted::Written(file) if failures.is_empty() => Some(file.write(&reports)?),
-        Accepted::Written(file) => {
-            file.leave();
-            None
-        }
-    };
-    if let Some(baseline) = baseline {
-        reports
-            .iter_mut()
-            .for_each(|report| baseline.accept(report));
-    }
-    if several || failures.is_empty() || args.format != Format::Text {
-        let color = args.format == Format::Text && args.color.is_enabled();
-        let format = if color {
-            Format::ColorText
-        } else {
-            args.format
-        };
-        let text = match args.format {
-            Format::Text if args.quiet && color => etl_verify::lines(&reports, Paint::Ansi),
-            Format::Text if args.quiet => etl_verify::lines(&reports, Paint::Plain),
-            _ => render(format, &reports, several),
-        };
-        let printed = if color {
-            output::print_colored(&text)
-        } else {
-            output::print(&text)
-        };
-        output::ignore_broken_pipe(printed)?;
-    }
-    failures.iter().for_each(Failure::print);
-    Ok(if failures.is_empty() {
-        outcome(&reports)
+}
+
+/// Prints reports in the format that the user wants.
+fn print_reports(args: &Args, reports: &[Report], several: bool) -> io::Result<()> {
+    let color = args.format == Format::Text && args.color.is_enabled();
+    let format = if color {
+        Format::ColorText
     } else {
-        Outcome::Unreadable
-    })
+        args.format
+    };
+    let text = match args.format {
+        Format::Text if args.quiet && color => etl_verify::lines(reports, Paint::Ansi),
+        Format::Text if args.quiet => etl_verify::lines(reports, Paint::Plain),
+        _ => render(format, reports, several),
+    };
+    if color {
+        output::print_colored(&text)
+    } else {
+        output::print(&text)
+    }
 }
 
 /// Verifies recordings and prints the reports, for commands that have just written them.

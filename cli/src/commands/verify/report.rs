@@ -1,10 +1,12 @@
 //! The reports of `etlverify` in all formats, and the descriptions of rules.
 
+use etl_control::nearest_names;
 use etl_verify::{Format, Report, Rule};
 
 use crate::Outcome;
 use crate::error::Failure;
 use crate::escape::{Style, escape_controls};
+use crate::missing::nearest;
 
 pub(super) fn outcome(reports: &[Report]) -> Outcome {
     if reports.iter().all(|report| report.verdict.passes()) {
@@ -42,6 +44,14 @@ pub(super) fn explain(id: &str) -> Result<String, Failure> {
     }
 }
 
+/// An unknown rule or family, with the names that are most like it.
 pub(super) fn no_rule(id: &str) -> Failure {
-    Failure::new(id, "unknown rule").hint("`etlverify --rules` lists all rules")
+    let mut names = Vec::new();
+    for rule in etl_verify::RULES {
+        names.extend([rule.id, rule.family()]);
+    }
+    names.sort_unstable();
+    names.dedup();
+    let nearest = nearest(&nearest_names(id, names));
+    Failure::new(id, format!("unknown rule{nearest}")).hint("`etlverify --rules` lists all rules")
 }

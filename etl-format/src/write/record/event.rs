@@ -215,13 +215,31 @@ impl<'a> Event<'a> {
             .flatten()
             .chain(self.extended.iter().copied())
     }
+
+    /// Whether there are extended items.
+    fn has_items(&self) -> bool {
+        self.related_activity.is_some()
+            || self.provider_traits.is_some()
+            || self.metadata.is_some()
+            || self.stack.is_some()
+            || !self.extended.is_empty()
+    }
+
+    /// Appends the extended items; each says whether another one follows.
+    fn encode_items(&self, out: &mut Vec<u8>) -> Result<()> {
+        let mut items = self.items().peekable();
+        while let Some(item) = items.next() {
+            item.encode(items.peek().is_some(), out)?;
+        }
+        Ok(())
+    }
 }
 
 impl Record for Event<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let mut items = self.items().peekable();
+        let has_items = self.has_items();
         let mut flags = self.flags.0 & !EventFlags::EXTENDED_INFO.0;
-        if items.peek().is_some() {
+        if has_items {
             flags |= EventFlags::EXTENDED_INFO.0;
         }
         let kind = self
@@ -249,8 +267,9 @@ impl Record for Event<'_> {
         header[event::ACTIVITY..].copy_from_slice(&self.activity.to_bytes());
         sized(out, 0, |out| {
             out.extend_from_slice(&header);
-            while let Some(item) = items.next() {
-                item.encode(items.peek().is_some(), out)?;
+            // Most events have none.
+            if has_items {
+                self.encode_items(out)?;
             }
             out.extend_from_slice(self.payload);
             Ok(())

@@ -1,6 +1,6 @@
 //! PERFINFO records: kernel events with a timestamp only.
 
-use byteorder::{LE, WriteBytesExt};
+use byteorder::{ByteOrder, LE, WriteBytesExt};
 
 use super::Record;
 use crate::Ticks;
@@ -8,6 +8,12 @@ use crate::constants::offset::kernel;
 use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized, unwritable};
+
+/// Bytes of the header.
+const HEADER_SIZE: usize = 0x10;
+
+/// Offset of the marker: kind and fixed bits.
+const MARKER: usize = 0x02;
 
 /// The largest number of counters, which the version word states in 3 bits.
 const MAX_COUNTERS: usize = 7;
@@ -106,12 +112,17 @@ impl Record for PerfInfo<'_> {
         let kind = self
             .pointer_size
             .choose(RecordKind::PERFINFO32, RecordKind::PERFINFO64);
+        // One append: a separate append for each field would check the capacity each time.
+        let mut header = [0; HEADER_SIZE];
+        LE::write_u16(&mut header[kernel::VERSION..], version_word);
+        header[MARKER..kernel::SIZE].copy_from_slice(&marker(kind));
+        LE::write_u16(&mut header[kernel::HOOK..], self.hook);
+        LE::write_i64(
+            &mut header[kernel::PERFINFO_TIMESTAMP..],
+            self.timestamp.get(),
+        );
         sized(out, kernel::SIZE, |out| {
-            out.write_u16::<LE>(version_word)?;
-            out.extend(marker(kind));
-            out.write_u16::<LE>(0)?;
-            out.write_u16::<LE>(self.hook)?;
-            out.write_i64::<LE>(self.timestamp.get())?;
+            out.extend_from_slice(&header);
             if let Some(index) = self.pebs_index {
                 out.write_u64::<LE>(index)?;
             }

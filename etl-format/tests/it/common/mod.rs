@@ -74,6 +74,7 @@ pub struct Buffer {
     pub size: u32,
     pub cpu: u16,
     pub seq: i64,
+    pub logger: u16,
     pub state: u32,
     pub flags: u16,
     pub kind: u16,
@@ -92,6 +93,7 @@ impl Buffer {
             size,
             cpu,
             seq,
+            logger: 7,
             state: 3,
             flags: 0x20,
             kind: 0,
@@ -136,7 +138,7 @@ impl Buffer {
             .i64(self.seq)
             .u64(0)
             .u16(self.cpu)
-            .u16(7)
+            .u16(self.logger)
             .u32(self.state)
             .u32(fill)
             .u16(flags)

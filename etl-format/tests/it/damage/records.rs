@@ -2,9 +2,8 @@
 
 use super::{RECORD, SIZE, at, broken, lost, strict_fault};
 use crate::common::event::{Event, chain};
-use crate::common::reading::{salvage, strict};
+use crate::common::reading::salvage;
 use crate::common::{File, patch, run, small, system};
-use etl_format::read::{Record, Records};
 
 /// Patches the size of the second record of buffer 2.
 pub fn with_size(size: u16) -> Vec<u8> {
@@ -193,58 +192,88 @@ fn wrong_future_timestamp_does_not_hide_later_records() {
     assert_eq!(outcome.damage.len(), 1);
 }
 
-/// An event whose chain of items is these bytes.
-fn with_chain<R>(items: Vec<u8>, look: impl FnOnce(&Record<'_>) -> R) -> R {
+/// A trace whose second record is an event with these bytes as its chain of items.
+fn with_chain(items: Vec<u8>) -> Vec<u8> {
     let event = Event {
         timestamp: 1000,
         items,
         payload: b"payload".into(),
         ..Event::default()
     };
-    let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
-    let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
-    reader.next_record().unwrap();
-    look(&reader.next_record().unwrap().unwrap())
+    let next = Event {
+        timestamp: 1001,
+        ..Event::default()
+    };
+    File::new(0x1000)
+        .buffer(0, &[event.bytes(), next.bytes()])
+        .bytes()
+}
+
+/// Checks that the event with the broken chain is left out and reported, and the next one is read.
+fn assert_left_out(bytes: &[u8], what: &str) {
+    let outcome = salvage(bytes);
+    assert_eq!(outcome.damage.len(), 1, "{what}");
+    let (range, code, before, after) = &outcome.damage[0];
+    assert_eq!((*code, *before, *after), ("invalid", 1, 1), "{what}");
+    assert_eq!(outcome.records.len(), 2, "{what}");
+    assert_eq!(strict_fault(bytes).0, range.start, "{what}");
 }
 
 #[test]
-fn broken_chains_of_extended_items_end() {
+fn broken_chains_of_extended_items_are_damage() {
     let whole = chain(&[(3, &[1, 0, 0, 0]), (3, &[2, 0, 0, 0]), (3, &[3, 0, 0, 0])]);
+    assert_eq!(salvage(&with_chain(whole.clone())).damage, []);
     // The total size of the second item: nothing, too short for its data, beyond the record.
     for total in [0u16, 1, 8, 11, 0x100, 0xffff] {
         let mut items = whole.clone();
         patch(&mut items, 0x10, &total.to_le_bytes());
-        with_chain(items.clone(), |r| {
-            let mut walk = r.extended();
-            assert_eq!(
-                (walk.by_ref().count(), walk.is_broken()),
-                (1, true),
-                "{total:#x}"
-            );
-            assert_eq!(r.payload(), [&items[0x10..], b"payload"].concat());
-        });
+        assert_left_out(&with_chain(items), &format!("{total:#x}"));
     }
     // The last item is linked to another one.
     let mut items = whole.clone();
     items[0x24] = 1;
-    with_chain(items, |r| {
-        let mut walk = r.extended();
-        assert_eq!((walk.by_ref().count(), walk.is_broken()), (3, true));
-        assert_eq!(r.payload(), b"payload");
-    });
+    assert_left_out(&with_chain(items), "no end");
     // The flag announces items, but there are none.
     let event = Event {
         flags: 1,
         timestamp: 1000,
         ..Event::default()
     };
-    let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
-    let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
-    reader.next_record().unwrap();
-    let r = reader.next_record().unwrap().unwrap();
-    let mut walk = r.extended();
-    assert_eq!(
-        (walk.by_ref().count(), walk.is_broken(), r.payload()),
-        (0, true, &b""[..])
-    );
+    let next = Event {
+        timestamp: 1001,
+        ..Event::default()
+    };
+    let bytes = File::new(0x1000)
+        .buffer(0, &[event.bytes(), next.bytes()])
+        .bytes();
+    assert_left_out(&bytes, "no items");
+}
+
+/// A record with a fixed layout is not longer than 128 bytes: what a longer one hides is read.
+#[test]
+fn overlong_record_with_a_fixed_layout_hides_nothing() {
+    let records: Vec<Vec<u8>> = (0..40)
+        .map(|number| {
+            let mut record = perfinfo_header(0x20).to_vec();
+            record.extend((1000_i64 + number).to_le_bytes());
+            record.resize(0x20, 7);
+            record
+        })
+        .collect();
+    let whole = File::new(0x1000).buffer(0, &records).bytes();
+    let all = salvage(&whole).records.len();
+    let first = whole
+        .windows(8)
+        .position(|bytes| bytes == perfinfo_header(0x20))
+        .unwrap();
+    // Sizes that lead to the beginning of a later record, and to the end of all.
+    for hidden in [16, 31, 39] {
+        let mut bytes = whole.clone();
+        let size = 0x20 * (1 + hidden);
+        patch(&mut bytes, first + 4, &(size as u16).to_le_bytes());
+        let outcome = salvage(&bytes);
+        assert_eq!(outcome.records.len(), all - 1, "{hidden}");
+        assert_eq!(outcome.damage.len(), 1, "{hidden}");
+        assert_eq!(strict_fault(&bytes).0, first as u64, "{hidden}");
+    }
 }

@@ -26,6 +26,13 @@ pub(super) fn with_member<R: Read + Seek, T>(
 ) -> Result<T, Error> {
     let size = archive.seek(SeekFrom::End(0))?;
     let mut archive = ZipArchive::new(BufReader::new(archive)).map_err(|e| unreadable(&e))?;
+    if archive.has_duplicate_names() {
+        // Only the last of them could be read.
+        return Err(
+            Error::new("two files in the ZIP archive have the same name")
+                .hint_text("unpack it with its own tool, and name the .etl file"),
+        );
+    }
     let names: Vec<String> = (0..archive.len())
         .map(|i| match archive.name_for_index(i) {
             Some(Ok(name)) => name.into_owned(),

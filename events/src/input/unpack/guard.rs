@@ -4,10 +4,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::super::bytes::MAX_PIPE;
 use super::super::stop::{ALWAYS_ALLOWED, MAX_FACTOR, Stop};
-
-/// The largest unpacked size.
-const MAX_TOTAL: u64 = 16 << 30;
 
 /// The number of packed bytes that were read.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +83,7 @@ impl<R: Read> Read for Guard<R> {
 impl<R> Guard<R> {
     /// The limit that the output exceeds.
     fn exceeded_limit(&self) -> Option<Stop> {
-        let max_total = self.limit.unwrap_or(MAX_TOTAL);
+        let max_total = self.limit.unwrap_or(MAX_PIPE);
         if self.unpacked > max_total {
             return Some(Stop::Size(max_total));
         }

@@ -19,14 +19,14 @@ pub(super) fn unpack(bytes: Bytes, packing: Packing, options: &Unpacker) -> Resu
     let limit = options.max_unpacked;
     if packing == Packing::Zip {
         // The directory of an archive is at its end.
-        let archive: Box<dyn Seekable> = match bytes.whole()? {
+        let archive: Box<dyn Seekable> = match bytes.whole_within(limit)? {
             Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
             Spooled::File(file) => Box::new(file.into_inner()),
         };
         let member = options.member.as_deref();
         return archive::with_member(archive, member, limit, |member, bytes| {
             Ok(Content {
-                bytes: Bytes::Whole(spool(bytes)?),
+                bytes: Bytes::Whole(spool(bytes, u64::MAX)?),
                 from: format!("{member}, unpacked from the ZIP archive"),
             })
         });
@@ -126,8 +126,38 @@ mod tests {
         // Several members, as parallel packers write them; with a skippable frame in between.
         let skip = [&b"\x50\x2a\x4d\x18\x03\0\0\0"[..], b"abc"].concat();
         assert_eq!(unpack(&[gzip(a), gzip(b)].concat()).as_ref(), Ok(&plain));
-        let frames = [zstandard(a), skip.clone(), zstandard(b), skip].concat();
+        let frames = [zstandard(a), skip.clone(), zstandard(b), skip.clone()].concat();
         assert_eq!(unpack(&frames).as_ref(), Ok(&plain));
+        // `pzstd` writes a skippable frame first; its number is 0 to 15.
+        for number in 0x50..=0x5f {
+            let mut first = skip.clone();
+            first[0] = number;
+            let frames = [first, zstandard(a), zstandard(b)].concat();
+            assert_eq!(unpack(&frames).as_ref(), Ok(&plain));
+        }
+    }
+
+    /// Only the last file of a name could be read; the others would be lost without a word.
+    #[test]
+    fn unpack_refuses_archives_with_two_files_of_a_name() {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for name in ["a.etl", "b.etl"] {
+            out.start_file(name, zip::write::SimpleFileOptions::default())
+                .unwrap();
+            out.write_all(name.as_bytes()).unwrap();
+        }
+        let mut archive = out.finish().unwrap().into_inner();
+        assert!(unpack(&archive).unwrap_err().contains("2 traces"));
+        for at in 0..archive.len() - 5 {
+            if &archive[at..at + 5] == b"b.etl" {
+                archive[at] = b'a';
+            }
+        }
+        let error = unpack(&archive).unwrap_err();
+        assert!(
+            error.contains("two files in the ZIP archive have the same name"),
+            "{error}"
+        );
     }
 
     #[test]

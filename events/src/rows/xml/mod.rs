@@ -5,7 +5,7 @@
 
 mod markup;
 
-use etl_format::constants::{EventFlags, group_name};
+use etl_format::constants::{EventFlags, hook_class_name};
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::decode::{Fields, Sid, Value};
@@ -233,10 +233,9 @@ fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
                 .for_each(|keyword| element(out, "Keyword", keyword));
         });
     }
-    let group = header.hook.and_then(|hook| group_name((hook >> 8) as u8));
-    let class = match group {
+    let class = match header.hook.and_then(hook_class_name) {
         None if is_classic => event.provider_name(),
-        group => group,
+        class => class,
     };
     if let Some(class) = class {
         out.extend(format!("<EventName xmlns=\"{TRACE}\">").as_bytes());

@@ -4,7 +4,8 @@
 use crate::model::Identity;
 use crate::tables::Registry;
 use etl_format::Guid;
-use etl_format::constants::{PointerSize, group_guid};
+use etl_format::constants::hook::has_fixed_layout;
+use etl_format::constants::{PointerSize, group_guid, hook_class};
 
 /// The types of the kernel's events that are named anywhere: by hook, the group in the high byte
 /// and the type in the low one.
@@ -58,9 +59,8 @@ fn classic_table_describes_every_named_type() {
         )
     };
     for hook in HOOKS {
-        let [group, opcode] = hook.to_be_bytes();
         assert!(
-            has(group_guid(group).unwrap(), opcode),
+            has(hook_class(*hook).unwrap(), *hook as u8),
             "{hook:#06x} is not described"
         );
     }
@@ -191,8 +191,8 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
 fn classic_layouts_have_the_lengths_of_the_structures() {
     let registry = Registry::classic();
     for &(hook, version, narrow, wide) in SIZES {
-        let [group, opcode] = hook.to_be_bytes();
-        let class = group_guid(group).unwrap();
+        let opcode = hook as u8;
+        let class = hook_class(hook).unwrap();
         // A newer version than any layout takes the nearest older one.
         let decoder = (0..=version)
             .rev()
@@ -331,4 +331,36 @@ fn rare_configuration_events_are_decoded_by_their_structures() {
             fields.note()
         );
     }
+}
+
+/// The reader of records relies on it: see `hook::has_fixed_layout`.
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn fixed_layouts_of_the_kernel_are_short() {
+    let mut layouts = 0;
+    for class in Registry::classic().providers() {
+        for event in &class.events {
+            let Identity::Classic { opcode, version } = event.schema.identity else {
+                continue;
+            };
+            let group = (0..=u8::MAX).find(|group| group_guid(*group) == Some(class.guid));
+            let Some(group) = group else { continue };
+            let hook = u16::from_be_bytes([group, opcode]);
+            if !has_fixed_layout(hook) {
+                continue;
+            }
+            layouts += 1;
+            let decoder = Registry::classic()
+                .decoder(class.guid, event.schema.identity)
+                .expect("a decoder of the table");
+            for pointers in [PointerSize::P4, PointerSize::P8] {
+                let size = decoder.fixed_size(pointers);
+                assert!(
+                    size.is_some_and(|size| size < 128),
+                    "hook {hook:#x}, version {version}: {size:?}"
+                );
+            }
+        }
+    }
+    assert!(layouts > 30, "{layouts}");
 }

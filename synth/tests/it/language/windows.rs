@@ -142,11 +142,9 @@ fn unset_fields_are_zero_or_the_time_and_user_of_the_event() {
         .lines()
         .find(|l| l.contains("\"kind\":\"event\""))
         .unwrap();
+    assert!(event.contains("\"fields\":{\"ProcessID\":0,"), "{event}");
     // Two seconds after the start of the machine's clock, and a little.
-    assert!(
-        event.contains("\"fields\":{\"ProcessID\":0,\"CreateTime\":13412075402"),
-        "{event}"
-    );
+    assert!(event.contains("\"CreateTime\":13412075402"), "{event}");
     assert!(event.contains("\"ImageName\":\"a.exe\""), "{event}");
 }
 

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod decoder;
+mod decoder_properties;
 mod filter;
 
 /// The page with the current text of these files.
@@ -51,6 +52,6 @@ fn cookbook_page_contains_these_recipes() {
         "docs/cookbook.md is not up to date: run with ETLKIT_WRITE_DOCS=1"
     );
     // Every recipe in Rust is one of them.
-    assert_eq!(page.matches("```rust\n").count(), 3);
-    assert_eq!(page.matches("`tests/").count(), 3, "{page}");
+    assert_eq!(page.matches("```rust\n").count(), 4);
+    assert_eq!(page.matches("`tests/").count(), 4, "{page}");
 }

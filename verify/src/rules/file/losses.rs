@@ -4,6 +4,7 @@ use etl_analysis::files::{LossRecords, gaps_between};
 use etl_analysis::loss::LossKind;
 use etl_analysis::machine::Counted;
 use etl_format::Ticks;
+use etl_format::constants::LogFileMode;
 use etl_format::read::{Note, Weight};
 
 use super::{locate, report_in_file};
@@ -217,6 +218,12 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
 fn overwritten(check: &mut Check<'_>) {
     let facts = check.facts;
     for (index, file) in facts.machine.files().iter().enumerate() {
+        let header = &file.header;
+        if header.mode.has(LogFileMode::CIRCULAR) && header.maximum_bytes().is_none() {
+            let message = "the header has the mode of a circular file and no largest size, which \
+                           such a file needs: the header was changed";
+            report_in_file(check, file, message.to_owned()).severity(Severity::Warning);
+        }
         let Some(count) = file.overwritten else {
             continue;
         };

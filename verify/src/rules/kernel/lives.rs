@@ -77,6 +77,16 @@ fn not_listed(check: &mut Check<'_>) {
     if is_selection(facts) {
         return;
     }
+    if let Some(stated) = facts.sampling.logs_processes()
+        && census.processes == 0
+    {
+        let message = "the kernel's session logs processes, and no event is about a process: its \
+                       lists at the start and the end are missing";
+        check
+            .report(message.to_owned())
+            .at(Some(stated))
+            .unless_lost(None, None);
+    }
     let end_list = match census.end {
         Some(span) if census.has_end => Some(span.first),
         _ => None,

@@ -62,6 +62,8 @@ struct Addition {
 struct ReadCondition {
     header: FileHeader,
     notes: Vec<Note>,
+    /// The damage, if the trace was read only to find it.
+    damage: Vec<Damage>,
 }
 
 impl ReadCondition {
@@ -69,13 +71,36 @@ impl ReadCondition {
         ReadCondition {
             header: trace.header().clone(),
             notes: trace.notes().to_vec(),
+            damage: Vec::new(),
         }
+    }
+
+    /// The condition of a trace that the data set contains already: it is read to its end.
+    fn of_known(mut input: Input) -> Result<Self, Failure> {
+        let salvage = read::Options::salvage();
+        let (mut trace, about) = input.trace(&salvage)?;
+        let mut condition = ReadCondition::of(&trace);
+        condition.damage =
+            read_damage(&mut trace).map_err(|error| Failure::trace(&about.name, &error))?;
+        Ok(condition)
     }
 
     /// Reports the condition, with the damage that reading the records found.
     fn report(&self, name: &str, damage: &[Damage]) -> Outcome {
+        let damage = if damage.is_empty() {
+            &self.damage
+        } else {
+            damage
+        };
         Condition::new(&self.header, damage, &self.notes).report(name)
     }
+}
+
+/// Reads all records, and returns the damage that is among them.
+fn read_damage<S: read::Source>(trace: &mut read::Trace<S>) -> etl_format::Result<Vec<Damage>> {
+    let mut records = trace.records(read::Order::File)?;
+    while records.next_record()?.is_some() {}
+    Ok(records.damage().to_vec())
 }
 
 pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> {
@@ -83,11 +108,12 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     let mut files = Vec::new();
     for found in trace_files::expand(&args.files, &args.input) {
         match found {
-            Ok(path) if input::is_stdin(&path) => {
-                return Err(
-                    Failure::new(input::display(&path), "cannot be added to a data set")
-                        .hint("write it to a file first"),
-                );
+            Ok(path) if input::is_stdin(&path) || input::is_pipe(&path) => {
+                return Err(Failure::new(
+                    input::display(&path),
+                    "is a pipe, and a trace of a data set is read twice",
+                )
+                .hint("write it to a file first"));
             }
             Ok(path) => files.push(path),
             Err(unreadable) => failures.push(unreadable.reason),
@@ -98,7 +124,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     }
     let was_there = args.output.exists();
     let dataset = open(args)?;
-    let (_, unfinished) = unfinished::create(|| Ok(dataset.unfinished()), PathBuf::as_path)?;
+    let (_, unfinished) = unfinished::create(|| Ok(dataset.unfinished()), |path| Some(path))?;
     let store = args.schemas.store()?;
     let input = in_blocks(&args.input);
     let jobs = match args.jobs {
@@ -282,9 +308,10 @@ fn add(
     input: &InputArgs,
 ) -> Result<Addition, Failure> {
     if dataset.has(&new_trace.hash) {
+        let known = ReadCondition::of_known(Input::open(&new_trace.path, input)?)?;
         return Ok(Addition {
             added: Added::Known,
-            condition: None,
+            condition: Some(known),
         });
     }
     let mut input = Input::open(&new_trace.path, input)?;
