@@ -44,6 +44,7 @@ pub use error::{Error, Result};
 /// Named by the macro [`observers!`].
 #[doc(hidden)]
 pub use etl_format::read::Record;
+pub use etl_schema::views::kernel::Interrupt;
 pub use keys::{ClrKey, ProcessIndex, ThreadKey};
 pub use machine::Machine;
 pub use machine::changes::{Change, Life};
@@ -53,6 +54,8 @@ pub use machine::changes::{ClrEvent, StateObserver};
 pub use observe::RecordObserver;
 pub use observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
 pub use open::{OpenOperations, Scope};
+#[doc(hidden)]
+pub use owner::has_thread_only;
 pub use owner::{RecordOwner, owner};
 pub use owner_counts::{EventsByProcess, OwnerCounts};
 pub use run::{Analysis, MachineBuilder, Recording, RecordingFile};

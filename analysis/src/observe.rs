@@ -2,6 +2,7 @@
 
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Guid, ThreadId, Ticks};
+use etl_schema::views::kernel::Interrupt;
 
 use crate::keys::ProcessIndex;
 use crate::loss::Loss;
@@ -283,6 +284,8 @@ pub struct Sample<'a> {
     pub event: EventRef,
     /// The instruction pointer.
     pub address: u64,
+    /// What interrupted the thread: the code is not part of it.
+    pub interrupt: Option<Interrupt>,
     /// The stack; empty if none was recorded.
     pub frames: Frames<'a>,
 }

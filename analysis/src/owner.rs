@@ -35,7 +35,9 @@ impl RecordOwner {
 }
 
 /// The process and the thread that a record is about: from its header, or for a sample or a stack
-/// the process and the thread that ran. A sample states only the thread. Ids with all bits set,
+/// the process and the thread that ran. Events of connections and of disks are about the process or
+/// the thread in their payload: the thread in their header is the one that the network card or the
+/// disk interrupted. Samples and events of disks state only the thread. Ids with all bits set,
 /// which some classic events have, mean that the id is unknown.
 #[must_use]
 #[inline]
@@ -57,11 +59,14 @@ pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
         }
         Some(hook::STACK) => {
             if let Some(event) = kernel::Fields::of(record, hook::STACK) {
-                let thread_id = event.thread_ids().into_iter().flatten().next();
-                return RecordOwner {
-                    process_id: event.process_id().map(ProcessId::new),
-                    thread_id: thread_id.map(ThreadId::new),
-                };
+                return in_payload(&event);
+            }
+        }
+        Some(hook) if is_about_payload(hook) => {
+            let event = kernel::Fields::of(record, hook);
+            let owner = event.as_ref().map(in_payload).unwrap_or_default();
+            if owner != RecordOwner::default() {
+                return owner;
             }
         }
         _ => {}
@@ -69,6 +74,34 @@ pub(crate) fn stated(record: &Record<'_>) -> RecordOwner {
     RecordOwner {
         process_id: record.process_id(),
         thread_id: record.thread_id(),
+    }
+}
+
+/// The process and the thread in the payload of a kernel event.
+fn in_payload(event: &kernel::Fields<'_>) -> RecordOwner {
+    let thread_id = event.thread_ids().into_iter().flatten().next();
+    RecordOwner {
+        process_id: event.process_id().map(ProcessId::new),
+        thread_id: thread_id.map(ThreadId::new),
+    }
+}
+
+/// Whether kernel events with this hook are about the process or the thread in their payload.
+#[inline]
+const fn is_about_payload(hook: u16) -> bool {
+    let group = (hook >> 8) as u8;
+    matches!(group, hook::GROUP_TCP | hook::GROUP_UDP)
+        || matches!(hook, hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH)
+}
+
+/// Whether the payload of a record states a thread, and nothing states its process.
+#[must_use]
+#[doc(hidden)]
+pub fn has_thread_only(record: &Record<'_>, owner: &RecordOwner) -> bool {
+    let is_thread = owner.thread_id.is_some() && owner.process_id.is_none();
+    match record.hook() {
+        Some(hook) => is_thread && (hook == hook::SAMPLE || is_about_payload(hook)),
+        None => false,
     }
 }
 

@@ -5,10 +5,11 @@
 
 use etl_format::constants::offset;
 use etl_format::cursor::Bytes;
-use etl_format::read::{Record, RecordBatch, Source};
+use etl_format::read::{Budget, Record, RecordBatch, Source};
 use etl_format::{ProcessId, ThreadId, Ticks};
 use foldhash::HashMap;
 
+use crate::Result;
 use crate::address::DirectMapped;
 use crate::keys::ProcessIndex;
 use crate::machine::Machine;
@@ -240,15 +241,18 @@ impl OwnerCounts {
     /// The events by process of a recording of one file, whose records were all counted. `None` if
     /// one id belonged to several processes or threads, so that ids alone do not say whose events
     /// they are, or if the memory limits were reached.
-    pub(crate) fn finish<S: Source>(mut self, recording: &Recording<S>) -> Option<EventsByProcess> {
+    pub(crate) fn finish<S: Source>(
+        mut self,
+        recording: &Recording<S>,
+    ) -> Result<Option<EventsByProcess>> {
         for seen in self.recent.take(1) {
             self.keep(&seen);
         }
         let [RecordingFile { trace, name }] = recording.files() else {
-            return None;
+            return Ok(None);
         };
         if !self.is_complete {
-            return None;
+            return Ok(None);
         }
         let timeline = recording.timeline();
         let mut machine = Machine::new(timeline.clone(), true);
@@ -262,7 +266,11 @@ impl OwnerCounts {
             changes.push((seen.first, MachineChange::Owner(seen.owner)));
         }
         changes.sort_unstable_by_key(|(place, change)| (*place, change.rank()));
-        for (place, change) in changes {
+        for (index, (place, change)) in (0..).zip(changes) {
+            // Some bytes of a record become a whole process.
+            if index % Budget::RECORDS == 0 {
+                recording.check_memory()?;
+            }
             let time = timeline.timestamp(0, place.timestamp);
             change.apply(&mut machine, time);
         }
@@ -282,10 +290,10 @@ impl OwnerCounts {
         let owners = self.all.keys().map(|owner| owner.known());
         let samples = owners.filter(|owner| owner.process_id.is_none());
         if !machine.has_own_ids(samples.filter_map(|owner| owner.thread_id)) {
-            return None;
+            return Ok(None);
         }
         let counts = counts.finish(&mut machine);
-        Some(EventsByProcess { machine, counts })
+        Ok(Some(EventsByProcess { machine, counts }))
     }
 }
 
@@ -395,7 +403,7 @@ mod tests {
                 .map(|(index, process)| (process.name().to_owned(), events.count(index)))
                 .collect::<Vec<_>>()
         };
-        let quick = counts.finish(&recording).map(named);
+        let quick = counts.finish(&recording).unwrap().map(named);
         (
             quick,
             named(

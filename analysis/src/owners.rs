@@ -91,7 +91,7 @@ impl Analysis {
         recording: &mut Recording<S>,
         counted: OwnerCounts,
     ) -> Result<EventsByProcess> {
-        match counted.finish(recording) {
+        match counted.finish(recording)? {
             Some(counts) => Ok(counts),
             None => self.owners(recording, &mut (), true),
         }

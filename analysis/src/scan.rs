@@ -4,7 +4,9 @@
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Header, Record};
 use etl_format::{ThreadId, Ticks};
-use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class};
+use etl_schema::providers::{
+    IMAGE_ID, KERNEL_DISK, KERNEL_FILE, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class,
+};
 use etl_schema::views::clr::{ClrProvider, PlainEvent};
 use etl_schema::views::{clr, kernel};
 
@@ -60,7 +62,7 @@ impl Scan {
         if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
             if id == hook::SAMPLE
-                && let Some(kernel::Sample { address, tid }) = kernel::sample(record)
+                && let Some(kernel::Sample { address, tid, .. }) = kernel::sample(record)
             {
                 observer.sample(record, ThreadId::new(tid), time);
                 let tid = ThreadId::new(tid);
@@ -98,7 +100,8 @@ impl Scan {
         // The machine needs the process of a thread once. To state it again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(provider) = ClrProvider::from_guid(header.provider) else {
-            if header.flags.has(EventFlags::EXTENDED_INFO) || header.provider == KERNEL_PROCESS {
+            let has_process = matches!(header.provider, KERNEL_PROCESS | KERNEL_FILE | KERNEL_DISK);
+            if header.flags.has(EventFlags::EXTENDED_INFO) || has_process {
                 sink.step(Step::Record(record), time);
             } else if !known {
                 sink.step(Step::Words(Words::Thread { pid, tid }), time);

@@ -28,6 +28,8 @@ use crate::{Error, Result};
 pub struct ProcessSelector {
     names: Vec<String>,
     children: bool,
+    /// Whether one name that selects a process is enough.
+    any: bool,
     /// Ids that events have, and no process of the machine.
     others: BTreeSet<ProcessId>,
 }
@@ -157,6 +159,26 @@ impl ProcessSelector {
         }
     }
 
+    /// Ignores names that select no process, unless no name selects one: a program may have another
+    /// name in another recording.
+    #[must_use]
+    pub fn with_any(self) -> Self {
+        ProcessSelector { any: true, ..self }
+    }
+
+    /// The names that select no process of a machine, and no id that only events have.
+    #[must_use]
+    pub fn unknown_names(&self, machine: &Machine) -> Vec<&str> {
+        let mut unknown = Vec::new();
+        for name in &self.names {
+            let is_known = matching(name, machine.processes()).next().is_some();
+            if !is_known && !self.is_other(name) {
+                unknown.push(name.as_str());
+            }
+        }
+        unknown
+    }
+
     /// Whether no process is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -269,12 +291,18 @@ impl ProcessSelector {
 
     fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<ProcessIndex>, UnknownProcess> {
         let mut selected = BTreeSet::new();
+        let mut unknown = Vec::new();
         for name in &self.names {
             let mut named = matching(name, processes).peekable();
             if named.peek().is_none() && !self.is_other(name) {
-                return Err(UnknownProcess(name.clone()));
+                unknown.push(name);
             }
             selected.extend(named);
+        }
+        if let Some(&name) = unknown.first()
+            && (!self.any || unknown.len() == self.names.len())
+        {
+            return Err(UnknownProcess(name.clone()));
         }
         if self.children {
             add_children(processes, &mut selected);
@@ -410,8 +438,17 @@ fn parent_of(index: usize, process: &Process, holders: &Holders<ProcessId>) -> O
     if before == index { None } else { Some(before) }
 }
 
-/// Whether a process had not ended when another process started.
+/// Whether a process had started, and had not ended, when another process started.
 fn was_alive(parent: &Process, child: &Process) -> bool {
+    // Before the recording, the order of the kernel's list decides: the parent may have ended, and
+    // its id be the id of a later process.
+    if child.started().is_none()
+        && let Some(parent_place) = parent.listed().place
+        && let Some(child_place) = child.listed().place
+        && child_place < parent_place
+    {
+        return false;
+    }
     match (parent.ended(), child.started()) {
         (Some(ended), Some(started)) => started <= ended,
         _ => true,
@@ -460,6 +497,19 @@ mod tests {
             let error = ProcessSelector::new([name]).select_of(&all).unwrap_err();
             assert_eq!(error, UnknownProcess(name.to_owned()));
         }
+    }
+
+    #[test]
+    fn lists_tell_parents_from_later_processes_with_their_ids() {
+        let listed = |pid, parent, place| {
+            let mut process = process(ProcessId::new(pid), "", ProcessId::new(parent), None);
+            process.listed.place = Some(place);
+            process
+        };
+        // The parent of the second process ended, and the last process has its id.
+        let all = [listed(4, 0, 1), listed(8, 12, 2), listed(12, 4, 3)];
+        let system = Some(ProcessIndex::new(0));
+        assert_eq!(parents(&all), [None, None, system]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl<'a> Condition<'a> {
     /// recorded is a finding; a trace that was recorded incompletely is not.
     pub fn report(self, name: &str) -> Outcome {
         let weight = self.weight();
-        if weight > Weight::Detail || !self.order.was_in_order() {
+        if self.is_reported() {
             let level = if weight == Weight::Loss {
                 "warning"
             } else {
@@ -55,6 +55,19 @@ impl<'a> Condition<'a> {
         } else {
             Outcome::Success
         }
+    }
+
+    /// What is reported of the trace.
+    pub fn reported(self) -> Vec<String> {
+        if self.is_reported() {
+            self.sentences()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn is_reported(self) -> bool {
+        self.weight() > Weight::Detail || !self.order.was_in_order()
     }
 
     /// The weight of the gravest remark.

@@ -1,6 +1,7 @@
 //! The memory of the process, for `--max-memory`.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use etl_format::read::Budget;
 
@@ -16,9 +17,32 @@ pub(crate) fn count_with(allocated: fn() -> u64) {
     let _ = ALLOCATED.set(allocated);
 }
 
+/// Bytes that were allocated before the traces that are read now: the results of earlier ones, for
+/// example. They belong to no trace.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+
+/// The bytes that were allocated for the traces that are read now.
+fn used() -> u64 {
+    let Some(allocated) = ALLOCATED.get() else {
+        return 0;
+    };
+    allocated().saturating_sub(BEFORE.load(Ordering::Relaxed))
+}
+
+/// The most bytes of earlier results that belong to no trace: a process may take so many bytes in
+/// addition to a budget. Further ones are in the budget of the next trace.
+const MAX_BEFORE: u64 = 32 << 20;
+
+/// Begins to count for traces that are read from now on.
+fn begin() {
+    if let Some(allocated) = ALLOCATED.get() {
+        BEFORE.store(allocated().min(MAX_BEFORE), Ordering::Relaxed);
+    }
+}
+
 /// A budget of so many bytes, if the memory is counted.
 pub(crate) fn budget(bytes: u64) -> Option<Budget> {
-    ALLOCATED.get().map(|&used| Budget { bytes, used })
+    ALLOCATED.get().map(|_| Budget { bytes, used })
 }
 
 /// Calls `f` for every item, for several at the same time. If the memory was not enough for an item
@@ -30,9 +54,19 @@ pub(crate) fn map<T: Sync, R: Send>(
     is_file: impl Fn(&T) -> bool,
     f: impl Fn(&T, usize) -> Result<R, Failure> + Sync,
 ) -> Vec<Result<R, Failure>> {
+    if at_once <= 1 {
+        let mut results = Vec::new();
+        for item in items {
+            begin();
+            results.push(f(item, at_once));
+        }
+        return results;
+    }
+    begin();
     let mut results = threads::map(items, at_once, |item| f(item, at_once));
-    for (result, item) in results.iter_mut().zip(items).filter(|_| at_once > 1) {
+    for (result, item) in results.iter_mut().zip(items) {
         if is_file(item) && result.as_ref().is_err_and(Failure::needs_memory) {
+            begin();
             *result = f(item, 1);
         }
     }

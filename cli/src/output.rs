@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 
 pub(crate) use etl_events::input::size;
+use etl_schema::render::EscapedJson;
 
 use crate::escape::{Style, escape_all_but_colors, escape_controls, one_line};
 
@@ -25,9 +26,8 @@ pub(crate) struct Output {
 
 impl Output {
     pub fn new() -> Self {
-        Output {
-            buffer: Vec::with_capacity(2 * CHUNK),
-        }
+        // It grows when it is used: a merge has a printer for each of hundreds of traces.
+        Output { buffer: Vec::new() }
     }
 
     /// Writes the buffer out if it is large enough.
@@ -131,6 +131,14 @@ pub(crate) fn json(report: &(impl serde::Serialize + ?Sized)) -> String {
     escape_controls(&text, Style::Json).into_owned() + "\n"
 }
 
+/// Prints a report as [`json`] does, piece by piece: it may be large.
+pub(crate) fn print_json(report: &(impl serde::Serialize + ?Sized)) -> io::Result<()> {
+    print_pieces(|out| {
+        serde_json::to_writer_pretty(EscapedJson::new(&mut *out), report)?;
+        out.write_all(b"\n")
+    })
+}
+
 /// Collects text; writing to a String does not fail.
 pub(crate) fn text(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut out = String::new();
@@ -141,6 +149,28 @@ pub(crate) fn text(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
 /// Prints text and flushes it.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     write_stdout(escape_controls(text, Style::Text).as_bytes())
+}
+
+/// Prints what a function writes, piece by piece: too much for memory. It is escaped already.
+pub(crate) fn print_pieces(write: impl FnOnce(&mut Pieces) -> io::Result<()>) -> io::Result<()> {
+    let mut pieces = Pieces(Output::new());
+    write(&mut pieces)?;
+    pieces.0.flush()
+}
+
+/// Text that is printed piece by piece.
+pub(crate) struct Pieces(Output);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.buffer.extend_from_slice(bytes);
+        self.0.flush_if_large()?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// As [`print()`], for text that contains colours.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use etl_analysis::profile::{Profile, ProfileOptions};
-use etl_analysis::{Machine, Observer};
+use etl_analysis::{Machine, Observer, ProcessSelector};
 use etl_format::TimeRange;
 
 use crate::error::Failure;
@@ -17,13 +17,19 @@ pub(crate) struct Profiled<O> {
 }
 
 /// Reads files as a recording, and makes the profile of the selected processes and threads, with
-/// names from PDBs.
+/// names from PDBs. `bytes` is about the memory that `make` needs.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "two of them are parts of one observer"
+)]
 pub(crate) fn profile<O: Observer>(
     recording: &RecordingArgs,
     files: &[PathBuf],
+    selector: ProcessSelector,
     symbols: &Symbols,
     options: ProfileOptions,
     observer: impl FnOnce(TimeRange) -> O,
+    bytes: impl FnOnce(&mut O) -> u64,
     make: impl FnOnce(&mut O, &Machine, &ProfileOptions) -> Profile,
 ) -> Result<Profiled<O>, Failure> {
     let Analyzed {
@@ -33,7 +39,9 @@ pub(crate) fn profile<O: Observer>(
         range,
         observer: (observer, maps),
         outcome,
-    } = recording.analyze_files(files, |range| (observer(range), symbols.maps()))?;
+        budget,
+        conditions,
+    } = recording.analyze_files(files, selector, |range| (observer(range), symbols.maps()))?;
     let mut analyzed = Analyzed {
         names,
         machine,
@@ -41,7 +49,11 @@ pub(crate) fn profile<O: Observer>(
         range,
         observer,
         outcome,
+        budget,
+        conditions,
     };
+    let needed = bytes(&mut analyzed.observer);
+    analyzed.ensure_memory(needed)?;
     let options = select(recording, &analyzed, options);
     let options = symbols.apply(options, maps.as_ref());
     let profile = make(&mut analyzed.observer, &analyzed.machine, &options);

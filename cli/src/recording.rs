@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use etl_analysis::machine::Span;
 use etl_analysis::{
-    Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, Recording,
-    UnknownProcess, files,
+    Analysis, EventRef, Joins, Machine, Observer, ProcessIndex, ProcessLives, ProcessSelector,
+    Recording, UnknownProcess, files,
 };
-use etl_format::read::{Limits, Record};
+use etl_format::read::{Budget, Limits, Record, Source};
 use etl_format::{Clock, FileHeader, ThreadId, TimeRange};
 
 use crate::Outcome;
@@ -62,9 +62,29 @@ pub(crate) struct Analyzed<O> {
     pub observer: O,
     /// The condition of the files.
     pub outcome: Outcome,
+    /// The memory for reading the files, and for results.
+    pub budget: Option<Budget>,
+    /// What standard error says of their condition.
+    pub conditions: Vec<String>,
 }
 
 impl<O> Analyzed<O> {
+    /// Fails if a result of about so many bytes exceeds the memory for the recording.
+    pub fn ensure_memory(&self, bytes: u64) -> Result<(), Failure> {
+        let Some(budget) = self.budget else {
+            return Ok(());
+        };
+        let needed = (budget.used)().saturating_add(bytes);
+        if needed <= budget.bytes {
+            return Ok(());
+        }
+        let message = format!(
+            "the result needs {needed} bytes of memory, and the memory budget is {} bytes",
+            budget.bytes
+        );
+        Err(Failure::new(self.names.join(", "), message).hint("--max-memory allows more"))
+    }
+
     /// The selected part of the time of the recording.
     pub fn selected_span(&self) -> Span {
         let Span { first, last } = self.machine.span().unwrap_or_default();
@@ -96,17 +116,19 @@ impl RecordingArgs {
         &self,
         observer: impl FnOnce(TimeRange) -> O,
     ) -> Result<Analyzed<O>, Failure> {
-        self.analyze_files(&self.files, observer)
+        self.analyze_files(&self.files, self.processes.selector(), observer)
     }
 
-    /// Reads other files than the files of the arguments as a recording, in the same way.
+    /// Reads other files than the files of the arguments as a recording, in the same way, and
+    /// selects these processes.
     pub fn analyze_files<O: Observer>(
         &self,
         files: &[PathBuf],
+        selector: ProcessSelector,
         observer: impl FnOnce(TimeRange) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         let inputs = self.open(files)?;
-        self.read(inputs, Passes::One, |range, _| observer(range))
+        self.read(inputs, selector, Passes::One, |range, _| observer(range))
     }
 
     /// As [`RecordingArgs::analyze`], for an observer that has to know the selected processes while
@@ -116,12 +138,13 @@ impl RecordingArgs {
         observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         let inputs = self.open(&self.files)?;
-        let passes = if self.processes.selector().is_empty() {
+        let selector = self.processes.selector();
+        let passes = if selector.is_empty() {
             Passes::One
         } else {
             Passes::ProcessesFirst
         };
-        self.read(inputs, passes, observer)
+        self.read(inputs, selector, passes, observer)
     }
 
     fn open(&self, files: &[PathBuf]) -> Result<Inputs, Failure> {
@@ -153,6 +176,7 @@ impl RecordingArgs {
     fn read<O: Observer>(
         &self,
         inputs: Inputs,
+        mut selector: ProcessSelector,
         passes: Passes,
         observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
@@ -173,7 +197,6 @@ impl RecordingArgs {
             recording.files().iter().map(|file| file.trace.header()),
             &names,
         );
-        let mut selector = self.processes.selector();
         let mut selected = None;
         if passes == Passes::ProcessesFirst {
             let machine = Analysis::new()
@@ -185,10 +208,10 @@ impl RecordingArgs {
             selected = Some(SelectedProcesses {
                 lives: selector
                     .lives(&machine)
-                    .map_err(|error| self.no_process(&error))?,
+                    .map_err(|error| no_process(&names, &error))?,
                 first_threads: selector
                     .first_threads(&machine)
-                    .map_err(|error| self.no_process(&error))?,
+                    .map_err(|error| no_process(&names, &error))?,
             });
         }
         let range = self.range(&recording.timeline().clock())?;
@@ -207,17 +230,13 @@ impl RecordingArgs {
                 .find_others(&machine, &mut recording)
                 .map_err(|error| failure(&abouts, error))?;
             let processes = selector.select(&machine);
-            selected = Some(processes.map_err(|error| self.no_process(&error))?);
+            selected = Some(processes.map_err(|error| no_process(&names, &error))?);
         }
         note_empty_range(range, &machine);
-        let mut outcome = Outcome::Success;
-        for (file, facts) in recording.files().iter().zip(machine.files()) {
-            let ranges = facts.damage.iter();
-            let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
-            let trace = &file.trace;
-            let condition = Condition::new(trace.header(), &damage, trace.notes());
-            outcome = outcome.max(condition.report(&file.name));
-        }
+        let Reported {
+            outcome,
+            conditions,
+        } = report_conditions(&recording, &machine);
         drop(progress);
         Ok(Analyzed {
             names,
@@ -226,6 +245,8 @@ impl RecordingArgs {
             range,
             observer,
             outcome,
+            budget: limits.budget,
+            conditions,
         })
     }
 
@@ -238,15 +259,44 @@ impl RecordingArgs {
     pub fn range(&self, clock: &Clock) -> Result<TimeRange, Failure> {
         filter::range(self.from.as_deref(), self.to.as_deref(), clock)
     }
+}
 
-    /// The failure that a selected process is not in the recording.
-    fn no_process(&self, error: &UnknownProcess) -> Failure {
-        let name = match self.files.first() {
-            Some(file) => input::display(file),
-            None => String::new(),
-        };
-        Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
+/// The failure that a selected process is not in the recording, whose files have these names.
+/// What is missing from files, as it was reported.
+struct Reported {
+    outcome: Outcome,
+    /// Sentences; of several files with their names.
+    conditions: Vec<String>,
+}
+
+/// Reports what is missing from each file on standard error.
+fn report_conditions<S: Source>(recording: &Recording<S>, machine: &Machine) -> Reported {
+    let mut outcome = Outcome::Success;
+    let mut conditions = Vec::new();
+    let is_one = recording.files().len() == 1;
+    for (file, facts) in recording.files().iter().zip(machine.files()) {
+        let ranges = facts.damage.iter();
+        let damage: Vec<_> = ranges.map(|range| range.damage.clone()).collect();
+        let trace = &file.trace;
+        let condition = Condition::new(trace.header(), &damage, trace.notes());
+        outcome = outcome.max(condition.report(&file.name));
+        for sentence in condition.reported() {
+            conditions.push(if is_one {
+                sentence
+            } else {
+                format!("{}: {sentence}", file.name)
+            });
+        }
     }
+    Reported {
+        outcome,
+        conditions,
+    }
+}
+
+fn no_process(files: &[String], error: &UnknownProcess) -> Failure {
+    let name = files.first().cloned().unwrap_or_default();
+    Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
 }
 
 /// The opened files of a recording.

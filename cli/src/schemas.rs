@@ -24,8 +24,8 @@ pub(crate) struct SchemaArgs {
     /// .xml); may be repeated
     #[arg(long, value_name = "FILE|DIR")]
     manifest: Vec<PathBuf>,
-    /// Decode WPP messages with this TMF file or PDB, or with all in a directory (.tmf, .pdb); may be
-    /// repeated
+    /// Decode WPP messages with this TMF file or PDB, or with all in a directory (.tmf, .pdb); may
+    /// be repeated
     #[arg(long, value_name = "FILE|DIR")]
     tmf: Vec<PathBuf>,
 }

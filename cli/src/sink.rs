@@ -50,6 +50,13 @@ pub(crate) struct Wanted<'a> {
     pub content: &'static str,
     /// The option that names it; empty if the user does not choose it.
     pub option: &'static str,
+    /// Whether it replaces a file that the command has read.
+    pub replaces_input: bool,
+}
+
+/// The failure that the output is an input.
+fn is_input(name: &str) -> Failure {
+    Failure::new(name, "is one of the inputs, which are never overwritten")
 }
 
 impl Wanted<'_> {
@@ -114,6 +121,8 @@ pub(crate) struct Sink {
     name: String,
     /// The content, in words.
     content: &'static str,
+    /// The path that is not replaced if the command has read it.
+    protected: Option<PathBuf>,
     target: Target,
 }
 
@@ -129,9 +138,9 @@ enum Target {
 }
 
 impl Sink {
-    /// Opens the output of a command: `content` is its content in words. `inputs` are the files
-    /// that the command reads: they are never overwritten, by any name or link, not even with
-    /// `--force`.
+    /// Opens the output of a command: `content` is its content in words. `inputs` are files that
+    /// the command reads. They, and all files that it opens before [`Sink::commit`], are never
+    /// overwritten, by any name or link, not even with `--force`.
     ///
     /// # Errors
     /// If the output is one of the inputs, exists without `--force`, or cannot be created.
@@ -145,6 +154,7 @@ impl Sink {
             force: args.force,
             content,
             option: "-o",
+            replaces_input: false,
         };
         Self::open(wanted, inputs)
     }
@@ -164,12 +174,11 @@ impl Sink {
         let name = path.display().to_string();
         for input in inputs {
             if !input::is_stdin(input) && input::is_same_file(input, path) {
-                return Err(Failure::new(
-                    &name,
-                    "is one of the inputs, which are never overwritten",
-                )
-                .hint(wanted.choose("another file", "")));
+                return Err(is_input(&name).hint(wanted.choose("another file", "")));
             }
+        }
+        if !wanted.replaces_input && input::was_opened(path) {
+            return Err(is_input(&name).hint(wanted.choose("another file", "")));
         }
         let target = fs::metadata(path).ok();
         if target.is_none() && path.to_string_lossy().ends_with(std::path::is_separator) {
@@ -190,6 +199,7 @@ impl Sink {
         Ok(Sink {
             name,
             content: wanted.content,
+            protected: (!wanted.replaces_input).then(|| path.to_owned()),
             target,
         })
     }
@@ -209,6 +219,7 @@ impl Sink {
         Ok(Sink {
             name: name.to_owned(),
             content,
+            protected: None,
             target,
         })
     }
@@ -279,9 +290,14 @@ impl Sink {
     /// Renames the complete file to its target, or copies it to the stream.
     ///
     /// # Errors
-    /// If the disk is full, or another process created the target.
+    /// If the disk is full, the command has read the target, or another process created it.
     pub fn commit(self) -> Result<(), Failure> {
         let name = self.name;
+        if let Some(path) = &self.protected
+            && input::was_opened(path)
+        {
+            return Err(is_input(&name).hint("choose another file"));
+        }
         match self.target {
             Target::Named { file, unfinished } => {
                 let committed = file.commit();
@@ -444,6 +460,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
             force: true,
             content: "a file",
             option: "",
+            replaces_input: true,
         },
         [],
     )?
@@ -555,5 +572,24 @@ mod tests {
         assert!(put(&args(here.path(), true), &[], b"").is_err());
         // A device is written to.
         put(&args(Path::new("/dev/null"), false), &[], b"gone").unwrap();
+    }
+
+    #[test]
+    fn file_that_was_read_is_not_replaced() {
+        let here = tempfile::tempdir().unwrap();
+        let file = here.path().join("names.pdb");
+        fs::write(&file, b"read").unwrap();
+        let target = args(&file, true);
+        // It is opened after the output was chosen.
+        let mut sink = Sink::create(&target, "a trace", []).unwrap();
+        sink.file().write_all(b"new").unwrap();
+        drop(input::open_file(&file).unwrap());
+        sink.commit().unwrap_err();
+        Sink::create(&target, "a trace", []).unwrap_err();
+        assert_eq!(fs::read(&file).unwrap(), b"read");
+        // A file that the tool keeps up to date is replaced.
+        replace(&file, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        input::forget_opened();
     }
 }

@@ -11,6 +11,8 @@ use etl_analysis::symbols::FunctionNames;
 #[cfg(not(feature = "symbols"))]
 use self::without::Symbolizer;
 use crate::error::Failure;
+#[cfg(feature = "symbols")]
+use crate::input;
 
 /// The places of PDBs.
 #[derive(Debug, clap::Args)]
@@ -46,6 +48,9 @@ impl SymbolArgs {
             Failure::new(error.path().display().to_string(), error.reason().to_string())
                 .hint("--symbols names a PDB, or a directory with PDBs: check the name; it is relative to the current directory")
         })?;
+        for path in paths.files() {
+            input::note_opened(path);
+        }
         for path in paths.not_pdbs() {
             stderr_line!("warning: {}: not a PDB file", path.display());
         }

@@ -20,11 +20,10 @@ pub(crate) enum TableFormat {
 impl TableFormat {
     /// Prints a report with the first `top` rows of each table, `None` for all.
     pub fn print(self, report: &Report<'_>, top: Option<usize>) -> std::io::Result<()> {
-        let text = match self {
-            TableFormat::Text => report.text(top),
-            TableFormat::Json => output::json(&report.json(top)),
-            TableFormat::Csv => report.csv(top),
-        };
-        output::print(&text)
+        match self {
+            TableFormat::Text => output::print(&report.text(top)),
+            TableFormat::Json => output::print_pieces(|out| report.write_json(top, out)),
+            TableFormat::Csv => output::print_pieces(|out| report.write_csv(top, out)),
+        }
     }
 }

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::Failure;
 use crate::escape::{Style, escape_controls};
-use crate::{Outcome, commands, output};
+use crate::{Outcome, commands, input, output};
 
 /// Read, write, simulate and verify Windows event traces (.etl) on any OS.
 #[derive(Debug, Parser)]
@@ -144,6 +144,7 @@ fn run<T: Parser>(
         Ok(parsed) => parsed,
         Err(error) => return print_clap_error(&error),
     };
+    input::forget_opened();
     match run(&parsed) {
         Ok(outcome) => outcome as u8,
         // The reader closed the output: it has read enough.

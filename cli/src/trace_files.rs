@@ -32,6 +32,10 @@ fn found_path(found: &Found) -> &Path {
     }
 }
 
+/// How the names of files and directories begin that this tool has not finished. If it was killed,
+/// they are still there.
+pub(crate) const UNFINISHED: &str = ".etlkit-";
+
 /// Replaces directories by the traces in them and in their subdirectories. A directory without a
 /// trace is reported on standard error. Standard input can be named once, and --member only with an
 /// archive.
@@ -79,7 +83,8 @@ pub(crate) fn none_found() -> Failure {
 }
 
 /// The traces of a directory and its subdirectories, in the order of their paths. Links to
-/// directories are not followed, since they may lead back.
+/// directories are not followed, since they may lead back. Directories that this tool has not
+/// finished are left out.
 fn traces_in(directory: &Path) -> Vec<Found> {
     let mut found = Vec::new();
     let mut directories = vec![directory.to_owned()];
@@ -106,7 +111,10 @@ fn list(
         let entry = entry?;
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            directories.push(path);
+            let name = entry.file_name();
+            if !name.to_string_lossy().starts_with(UNFINISHED) {
+                directories.push(path);
+            }
         } else if is_trace(&path) {
             if input::is_pipe(&path) {
                 // Opening it would wait for a program that may never come.

@@ -147,6 +147,26 @@ impl Clock {
         FileTime::new(saturate(i128::from(self.start_time.get()) + since))
     }
 
+    /// The time from one raw timestamp to another, in FILETIME units, rounded to the nearest and
+    /// saturating; negative if `to` is before `from`.
+    ///
+    /// ```
+    /// use etl_format::constants::ClockType;
+    /// use etl_format::{Clock, FileTime, Ticks};
+    ///
+    /// let clock = Clock::new(ClockType::QPC, FileTime::new(0), Ticks::new(0), 3_000_000, 0);
+    /// // One tick is 333.3 ns, two are 666.7 ns.
+    /// assert_eq!(clock.duration(Ticks::new(5), Ticks::new(6)), 3);
+    /// assert_eq!(clock.duration(Ticks::new(5), Ticks::new(7)), 7);
+    /// ```
+    #[must_use]
+    pub fn duration(&self, from: Ticks, to: Ticks) -> i64 {
+        let ticks = i128::from(to.get()) - i128::from(from.get());
+        let frequency = i128::from(self.frequency.max(1));
+        let doubled = 2 * ticks * i128::from(FILETIME_PER_SECOND);
+        saturate((doubled + frequency).div_euclid(2 * frequency))
+    }
+
     /// The first raw timestamp whose time is not before `time`, saturating at the ends of 64 bits.
     /// This is the inverse of [`Clock::time`], to convert the ends of a time range once.
     #[must_use]

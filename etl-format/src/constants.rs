@@ -669,9 +669,6 @@ pub mod hook {
                 | ISR
                 | DPC
                 | TIMER_DPC
-                | SET_INTERVAL
-                | COLLECTION_START
-                | COLLECTION_END
         )
     }
 }

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use etl_analysis::machine::{Process, Thread};
 use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
 use etl_analysis::{Analysis, Machine, RecordObserver, RecordOwner, Recording};
-use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_format::{ProcessId, ThreadId, Ticks};
 use etl_schema::Meaning;
@@ -155,12 +154,14 @@ impl<'m> Context<'m> {
     }
 
     /// The process and the thread of a record: from its header, but for a sample or a stack the
-    /// process and the thread that ran.
+    /// process and the thread that ran, and for events of connections and of disks the process and
+    /// the thread in the payload.
     #[must_use]
     pub fn owner(&self, record: &Record<'_>) -> RecordOwner {
         let mut owner = etl_analysis::owner(record);
-        let is_sample = owner.process_id.is_none() && record.hook() == Some(hook::SAMPLE);
-        if is_sample && let Some(tid) = owner.thread_id {
+        if etl_analysis::has_thread_only(record, &owner)
+            && let Some(tid) = owner.thread_id
+        {
             owner.process_id = if tid == 0 {
                 // Thread 0 is the idle thread of every processor.
                 Some(ProcessId::new(0))
@@ -265,12 +266,25 @@ impl Names for EventNames<'_> {
         if self.raw_paths || !text.bytes().starts_with(b"\\\0") {
             return None;
         }
-        let mut volumes = self.context.machine.volumes().iter();
-        let volume = volumes.find(|volume| starts_with(text, &volume.device))?;
-        Some(PathStart {
-            units: volume.device.len(),
-            name: &volume.path,
-        })
+        let machine = self.context.machine;
+        let mut volumes = machine.volumes().iter();
+        if let Some(volume) = volumes.find(|volume| starts_with(text, &volume.device)) {
+            return Some(PathStart {
+                units: volume.device.len(),
+                name: &volume.path,
+            });
+        }
+        // Loads of images state paths without a volume.
+        let system = machine.system_directory()?;
+        let units = system.directory.len();
+        let is_within = text.bytes().get(2 * units..2 * units + 2) == Some(b"\\\0");
+        if is_within && starts_with(text, system.directory) {
+            return Some(PathStart {
+                units: 0,
+                name: system.drive,
+            });
+        }
+        None
     }
 }
 

@@ -1,6 +1,5 @@
 //! Makes events of the records of a trace.
 
-use etl_analysis::RecordOwner;
 use etl_format::read::Record;
 use etl_format::{Clock, FileTime, Guid};
 use etl_schema::decode::Decoder;
@@ -256,10 +255,7 @@ impl<'c> EventDecoder<'c> {
         }
         let owner = match &origin.context {
             Some(context) => context.owner(record),
-            None => RecordOwner {
-                process_id: record.known_process_id(),
-                thread_id: record.known_thread_id(),
-            },
+            None => etl_analysis::owner(record),
         };
         let head = heads.head(record, schema);
         let learned_provider = match head.provider {

@@ -282,10 +282,12 @@ impl Filter {
     }
 }
 
-/// The process and the thread in the header of a record.
+/// The process and the thread that a record states: for events of connections and of disks in its
+/// payload, otherwise in its header. Unknown ids can be selected.
 fn stated_owner(record: &Record<'_>) -> RecordOwner {
+    let owner = etl_analysis::owner(record);
     RecordOwner {
-        process_id: record.process_id(),
-        thread_id: record.thread_id(),
+        process_id: owner.process_id.or(record.process_id()),
+        thread_id: owner.thread_id.or(record.thread_id()),
     }
 }

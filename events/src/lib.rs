@@ -58,6 +58,7 @@ pub mod survey;
 #[doc(hidden)]
 pub mod testing;
 pub mod time;
+mod time_zone;
 mod trace;
 
 pub use decoder::{Depth, EventDecoder};

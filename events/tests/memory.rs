@@ -109,6 +109,24 @@ fn repeated(events: u32, times: usize) -> impl Read {
     Cursor::new(BlockStream::new(8).bytes).chain(repeated)
 }
 
+/// A stream of 1 GB: `cargo test -p etl-events --test memory -- --ignored`.
+#[test]
+#[ignore = "takes minutes without optimization"]
+fn stream_of_1_gb_is_converted_in_the_limits_of_its_reader() {
+    const GB: usize = 1_000_000_000;
+    let bytes = blocks(10_000).len();
+    let times = GB / bytes + 1;
+    let stream = repeated(10_000, times);
+    let mut options = ConvertOptions::default();
+    options.limits.block = MIB as u64;
+    options.limits.tables = 2 * MIB as u64;
+    options.limits.sorting = MIB as u64;
+    let (events, peak) = peak(|| convert(stream, Discard, &options).unwrap().report.events);
+    assert_eq!(events, 10_000 * times as u64);
+    // The limits, and one block of the stream in this test.
+    assert!(peak < 8 * MIB, "{peak} bytes");
+}
+
 #[test]
 fn converting_allocates_nothing_for_each_event() {
     // The tables are read once in a process.

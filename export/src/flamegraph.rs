@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use etl_analysis::profile::Profile;
+use etl_schema::render::{escaped_json, one_line};
 use serde_json::json;
 
 use crate::Unit;
@@ -27,7 +28,7 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
         Unit::Samples
     };
     let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
-    out.write_all(head.replace(TITLE, &escape(title)).as_bytes())?;
+    out.write_all(head.replace(TITLE, &escape(&one_line(title))).as_bytes())?;
     let total = unit.of(profile.total());
     let max_invisible = total / PARTS;
     let unit_name = if unit == Unit::Time { "ns" } else { "samples" };
@@ -73,9 +74,9 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
     out.flush()
 }
 
-/// JSON that cannot end the script around it.
+/// JSON that cannot end the script around it, and on which a terminal does not act.
 fn in_script(json: &str) -> String {
-    json.replace('<', "\\u003c")
+    escaped_json(json).replace('<', "\\u003c")
 }
 
 /// Text of an HTML page.

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use etl_analysis::profile::Profile;
+use etl_schema::render::is_terminal_unsafe;
 
 use crate::Unit;
 
@@ -52,11 +53,16 @@ pub fn write(profile: &Profile, unit: Unit, out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// The label of a frame without the characters that separate frames and lines.
+/// The label of a frame without the characters that separate frames and lines, and without the
+/// characters on which a terminal could act.
 fn clean(label: &str) -> String {
     label
         .chars()
-        .map(|c| if c == ';' || c.is_control() { '_' } else { c })
+        .map(|c| match c {
+            ';' => '_',
+            c if is_terminal_unsafe(c) => '_',
+            c => c,
+        })
         .collect()
 }
 
@@ -67,5 +73,6 @@ mod tests {
     #[test]
     fn clean_keeps_a_frame_in_one_line() {
         assert_eq!(clean("a;b\nc d"), "a_b_c d");
+        assert_eq!(clean("a\u{9b}\u{202e}\u{7f}é"), "a___é");
     }
 }

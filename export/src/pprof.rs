@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 
 use etl_analysis::profile::{Frame, Profile};
+use etl_schema::render::{is_terminal_unsafe, one_line};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use foldhash::HashMap;
@@ -97,10 +98,12 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
         writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
         writer.sample_type("cpu", "nanoseconds", profile_field::PERIOD_TYPE)?;
     }
+    let contents = ModuleContent::of_modules(profile);
     let program = program(profile);
     let others = (0..profile.modules().len()).filter(|at| Some(*at) != program);
     for at in program.into_iter().chain(others) {
-        writer.mapping(at, profile)?;
+        let content = contents.get(at).copied().unwrap_or_default();
+        writer.mapping(at, profile, content)?;
     }
     writer.functions(profile)?;
     writer.samples(profile)?;
@@ -149,12 +152,39 @@ fn stem(name: &str) -> String {
 struct Strings(IndexSet<Box<str>, RandomState>);
 
 impl Strings {
+    /// The number of a text. `go tool pprof` prints it as it is.
     fn number(&mut self, text: &str) -> u64 {
+        if text.contains(is_terminal_unsafe) {
+            return self.0.insert_full(one_line(text).into()).0 as u64;
+        }
         let number = match self.0.get_index_of(text) {
             Some(number) => number,
             None => self.0.insert_full(text.into()).0,
         };
         number as u64
+    }
+}
+
+/// What is known of the frames of a module.
+#[derive(Clone, Copy, Debug, Default)]
+struct ModuleContent {
+    /// Whether any has a name.
+    has_names: bool,
+    /// Whether any has a source line.
+    has_lines: bool,
+}
+
+impl ModuleContent {
+    /// The contents of all modules, in one pass over the frames.
+    fn of_modules(profile: &Profile) -> Vec<Self> {
+        let mut contents = vec![ModuleContent::default(); profile.modules().len()];
+        for frame in profile.frames() {
+            if let Some(content) = contents.get_mut(frame.module) {
+                content.has_names |= has_name(frame);
+                content.has_lines |= frame.line.is_some();
+            }
+        }
+        contents
     }
 }
 
@@ -179,7 +209,7 @@ impl<W: Write> Writer<W> {
         self.field(field, &message)
     }
 
-    fn mapping(&mut self, at: usize, profile: &Profile) -> io::Result<()> {
+    fn mapping(&mut self, at: usize, profile: &Profile, content: ModuleContent) -> io::Result<()> {
         let Some(module) = profile.modules().get(at) else {
             return Ok(());
         };
@@ -200,11 +230,10 @@ impl<W: Write> Writer<W> {
                 .to_uppercase();
             message.uint(mapping_field::BUILD_ID, self.strings.number(&build_id));
         }
-        let mut frames = profile.frames().iter().filter(|frame| frame.module == at);
-        if frames.clone().any(has_name) {
+        if content.has_names {
             message.uint(mapping_field::HAS_FUNCTIONS, 1);
         }
-        if frames.any(|frame| frame.line.is_some()) {
+        if content.has_lines {
             message.uint(mapping_field::HAS_FILES, 1);
             message.uint(mapping_field::HAS_LINES, 1);
         }

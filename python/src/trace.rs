@@ -378,7 +378,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
     });
     let survey = survey.map_err(|error| Fault::format(&input.name, &error))?;
     drop(trace);
-    let mut report = Report::new(
+    let report = Report::new(
         survey,
         &input.name,
         input.source(),
@@ -386,6 +386,8 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
         &[],
         owners,
     );
+    let mut report =
+        report.map_err(|error| Fault::format(&input.name, &error.into_source()))?;
     report.stream = input.conversion.clone();
     serde_json::to_string(&report).map_err(|error| Fault::new(&input.name, error.to_string()))
 }

@@ -59,6 +59,7 @@ mod deserialize;
 pub mod encode;
 mod error;
 mod escape;
+mod escaped_json;
 mod event_encoder;
 mod model;
 mod named;

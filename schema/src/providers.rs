@@ -44,6 +44,34 @@ pub const KERNEL_PROCESS: Guid = Guid::new(
     0x422b,
     [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16],
 );
+/// `Microsoft-Windows-Kernel-Network`: connections and datagrams, as the kernel's classic events.
+pub const KERNEL_NETWORK: Guid = Guid::new(
+    0x7dd4_2a49,
+    0x5329,
+    0x4832,
+    [0x8d, 0xfd, 0x43, 0xd9, 0x79, 0x15, 0x3a, 0x88],
+);
+/// `Microsoft-Windows-Kernel-Disk`: reads, writes and flushes of disks.
+pub const KERNEL_DISK: Guid = Guid::new(
+    0xc7bd_e69a,
+    0xe1e0,
+    0x4177,
+    [0xb6, 0xef, 0x28, 0x3a, 0xd1, 0x52, 0x52, 0x71],
+);
+/// `Microsoft-Windows-Kernel-File`: operations on files, and names of files.
+pub const KERNEL_FILE: Guid = Guid::new(
+    0xedd0_8927,
+    0x9cc4,
+    0x4e65,
+    [0xb9, 0x70, 0xc2, 0x56, 0x0f, 0xb5, 0xc2, 0x89],
+);
+/// `Microsoft-Windows-DNS-Client`: names that programs looked up, and the answers.
+pub const DNS_CLIENT: Guid = Guid::new(
+    0x1c95_126e,
+    0x7eea,
+    0x49a9,
+    [0xa3, 0xfe, 0xa3, 0x78, 0xb0, 0x3d, 0xdb, 0x4d],
+);
 /// `Microsoft-Windows-Kernel-EventTracing`.
 pub const KERNEL_EVENT_TRACING: Guid = Guid::new(
     0xb675_ec37,

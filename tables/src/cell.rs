@@ -106,6 +106,11 @@ pub enum Label<'a> {
         /// The process id; `None` for an unknown process.
         pid: Option<ProcessId>,
     },
+    /// What interrupted idle processors, listed with processes: `DPC of processor 2`.
+    Interrupt {
+        /// The whole label.
+        name: &'a str,
+    },
     /// The file name of the process of a thread: `Orders.exe (4312) thread 55`.
     ThreadOf {
         /// The file name; empty if no event states it.
@@ -137,6 +142,7 @@ impl<'a> Label<'a> {
     pub const fn value(&self) -> &'a str {
         match *self {
             Label::Process { name, .. }
+            | Label::Interrupt { name }
             | Label::ThreadOf { name, .. }
             | Label::Thread { name, .. }
             | Label::Indented { name, .. } => name,
@@ -177,7 +183,7 @@ impl fmt::Display for Label<'_> {
             Label::ThreadOf { name, pid, tid } => {
                 write!(f, "{} thread {tid}", Label::Process { name, pid })
             }
-            Label::Thread { name, tid: None } => f.write_str(name),
+            Label::Interrupt { name } | Label::Thread { name, tid: None } => f.write_str(name),
             Label::Thread {
                 name: "",
                 tid: Some(tid),

@@ -1,6 +1,7 @@
 //! The error of this crate.
 
 use arrow_schema::ArrowError;
+use etl_format::ErrorKind;
 
 /// Why a table cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,9 @@ pub enum Error {
     /// A data set has a trace with another selection of rows.
     #[error("the data set has {0} with another selection ({words}); write to another folder", words = words(.1))]
     OtherSelection(String, String),
+    /// Another process writes to the data set.
+    #[error("{0}: another process writes to this data set")]
+    Locked(String),
     /// A Parquet file cannot be written.
     #[cfg(feature = "parquet")]
     #[error(transparent)]
@@ -56,6 +60,35 @@ pub enum Error {
     /// The batches have no reader any more.
     #[error("the batches have no reader any more")]
     Stopped,
+}
+
+impl Error {
+    /// Whether more memory would help: the trace, or what is made of it, exceeds its limits.
+    #[must_use]
+    pub fn needs_memory(&self) -> bool {
+        match self.trace_error() {
+            Some(error) => matches!(
+                error.kind,
+                ErrorKind::Limit { .. } | ErrorKind::Budget { .. }
+            ),
+            None => false,
+        }
+    }
+
+    /// The error of reading the trace, if that is the reason.
+    #[must_use]
+    pub fn trace_error(&self) -> Option<&etl_format::Error> {
+        match self {
+            Error::Trace(error) => Some(error),
+            Error::Recording(error) | Error::Verify(etl_verify::Error::Trace(error)) => {
+                std::error::Error::source(error)?.downcast_ref()
+            }
+            Error::Arrow(ArrowError::ExternalError(error)) => {
+                error.downcast_ref::<Error>()?.trace_error()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The result of this crate.

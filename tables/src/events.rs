@@ -6,7 +6,7 @@ use etl_events::context::Context;
 use etl_events::{Depth, Event, EventDecoder, Selection};
 use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, StackTrace, Trace};
 use etl_format::{Clock, Guid, ProcessId};
-use etl_schema::decode::Sid;
+use etl_schema::decode::{Fields, Sid};
 use etl_schema::render::{self, Names, Renderer};
 
 use crate::builder::Builder;
@@ -210,14 +210,7 @@ fn set_decoded(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>) 
         }
         return;
     };
-    scratch.clear();
-    let names = event.names();
-    let names = names.as_ref().map(|names| names as &dyn Names);
-    Renderer::new()
-        .names(names)
-        .hex()
-        .lossy()
-        .json_fields(scratch, &mut fields);
+    write_fields(scratch, event, &mut fields);
     builder.set(at::FIELDS, Cell::Bytes(scratch));
     let note = fields.note();
     builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));
@@ -226,6 +219,18 @@ fn set_decoded(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>) 
         left => Some(left),
     };
     builder.set(at::PAYLOAD_LEFT, Cell::int(left));
+}
+
+/// Replaces a text by the fields of an event as JSON.
+pub(crate) fn write_fields(out: &mut Vec<u8>, event: &Event<'_>, fields: &mut Fields<'_>) {
+    out.clear();
+    let names = event.names();
+    let names = names.as_ref().map(|names| names as &dyn Names);
+    Renderer::new()
+        .names(names)
+        .hex()
+        .lossy()
+        .json_fields(out, fields);
 }
 
 /// Sets a GUID as text.

@@ -1,11 +1,14 @@
 //! Reports with tables: text for people, JSON and CSV for programs.
 
 use std::fmt::Write;
+use std::io;
 
 use etl_analysis::behavior::missing::MissingData;
+use etl_events::rows::write_csv_field;
 use etl_format::FileTime;
 use etl_format::constants::FILETIME_PER_SECOND;
-use etl_schema::render::one_line;
+use etl_schema::render::{EscapedJson, one_line};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, percent};
@@ -107,36 +110,40 @@ impl<'r> Report<'r> {
     /// The report as JSON with the first `top` rows of each table, `None` for all.
     #[must_use]
     pub fn json(&self, top: Option<usize>) -> Value {
-        let mut out = Map::new();
-        self.add_member(&mut out, "schema_version", json!(REPORT_VERSION));
-        self.add_member(&mut out, "kind", json!(self.kind));
-        self.add_member(&mut out, "files", json!(self.files));
-        for fact in &self.facts {
-            self.add_member(&mut out, fact.name, fact.value.clone());
-        }
-        for table in &self.tables {
-            let rows = Value::Array(table.json_rows(top));
-            self.add_member(&mut out, table.name, rows);
-        }
-        self.add_member(&mut out, "missing", json!(self.missing));
-        Value::Object(out)
+        // Strings, numbers and lists are all there is, so this does not fail.
+        serde_json::to_value(JsonReport { report: self, top }).unwrap_or_default()
     }
 
-    fn add_member(&self, out: &mut Map<String, Value>, name: &str, value: Value) {
-        let replaced = out.insert(name.to_owned(), value);
-        debug_assert!(
-            replaced.is_none(),
-            "{}: two members are named {name}",
-            self.kind
-        );
+    /// Writes the same as indented JSON, row by row. Characters on which a terminal could act are
+    /// escaped.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_json(&self, top: Option<usize>, out: impl io::Write) -> io::Result<()> {
+        let mut json = serde_json::Serializer::pretty(EscapedJson::new(out));
+        let report = JsonReport { report: self, top };
+        report.serialize(&mut json).map_err(io::Error::from)?;
+        json.into_inner().into_inner().write_all(b"\n")
     }
 
     /// The first table as comma-separated values with its first `top` rows, `None` for all.
     #[must_use]
     pub fn csv(&self, top: Option<usize>) -> String {
-        self.tables
-            .first()
-            .map_or_else(String::new, |table| table.csv(top))
+        let mut out = Vec::new();
+        // Writing to memory does not fail.
+        let _ = self.write_csv(top, &mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// Writes the same row by row.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_csv(&self, top: Option<usize>, out: impl io::Write) -> io::Result<()> {
+        match self.tables.first() {
+            Some(table) => table.write_csv(top, out),
+            None => Ok(()),
+        }
     }
 
     /// The report as text with the first `top` rows of each table, `None` for all.
@@ -159,6 +166,70 @@ impl<'r> Report<'r> {
             out += &format!("  {}\n", one_line(missing));
         }
         out
+    }
+}
+
+/// A report as JSON. Rows become values one by one, because there may be millions.
+struct JsonReport<'a, 'r> {
+    report: &'a Report<'r>,
+    top: Option<usize>,
+}
+
+/// A member of a report.
+enum Member<'a> {
+    Value(Value),
+    Rows(JsonRows<'a>),
+}
+
+impl Serialize for JsonReport<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let JsonReport { report, top } = *self;
+        let mut members: Vec<(&str, Member<'_>)> = vec![
+            ("schema_version", Member::Value(json!(REPORT_VERSION))),
+            ("kind", Member::Value(json!(report.kind))),
+            ("files", Member::Value(json!(report.files))),
+            ("missing", Member::Value(json!(report.missing))),
+        ];
+        for fact in &report.facts {
+            members.push((fact.name, Member::Value(fact.value.clone())));
+        }
+        for table in &report.tables {
+            members.push((table.name, Member::Rows(JsonRows { table, top })));
+        }
+        members.sort_by_key(|(name, _)| *name);
+        debug_assert!(
+            members.windows(2).all(|pair| match pair {
+                [(first, _), (second, _)] => first != second,
+                _ => true,
+            }),
+            "{}: two members have one name",
+            report.kind
+        );
+        let mut map = serializer.serialize_map(Some(members.len()))?;
+        for (name, member) in &members {
+            match member {
+                Member::Value(value) => map.serialize_entry(name, value)?,
+                Member::Rows(rows) => map.serialize_entry(name, rows)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// The rows of a table as JSON.
+struct JsonRows<'a> {
+    table: &'a ReportTable<'a>,
+    top: Option<usize>,
+}
+
+impl Serialize for JsonRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let count = self.table.shown(self.top);
+        let mut rows = serializer.serialize_seq(Some(count))?;
+        for row in 0..count {
+            rows.serialize_element(&self.table.json_row(row))?;
+        }
+        rows.end()
     }
 }
 
@@ -268,36 +339,31 @@ impl<'r> ReportTable<'r> {
         });
     }
 
-    fn json_rows(&self, top: Option<usize>) -> Vec<Value> {
-        let mut rows = Vec::new();
-        for row in 0..self.shown(top) {
-            let mut members = Map::new();
-            self.visit(row, |column, cell| {
-                members.insert(column.name.to_owned(), json_value(column, cell));
-            });
-            rows.push(Value::Object(members));
-        }
-        rows
+    fn json_row(&self, row: usize) -> Map<String, Value> {
+        let mut members = Map::new();
+        self.visit(row, |column, cell| {
+            members.insert(column.name.to_owned(), json_value(column, cell));
+        });
+        members
     }
 
-    fn csv(&self, top: Option<usize>) -> String {
-        let names: Vec<&str> = self
-            .columns
-            .iter()
-            .flatten()
-            .map(|column| column.name)
-            .collect();
-        let mut out = names.join(",") + "\n";
+    fn write_csv(&self, top: Option<usize>, mut out: impl io::Write) -> io::Result<()> {
+        let columns = self.columns.iter().flatten();
+        let names: Vec<&str> = columns.map(|column| column.name).collect();
+        writeln!(out, "{}", names.join(","))?;
+        let mut line = Vec::new();
         for row in 0..self.shown(top) {
-            let mut separator = "";
+            line.clear();
             self.visit(row, |column, cell| {
-                out += separator;
-                out += &csv_value(column, cell);
-                separator = ",";
+                write_csv_value(&mut line, column, cell);
+                line.push(b',');
             });
-            out.push('\n');
+            if let Some(last) = line.last_mut() {
+                *last = b'\n';
+            }
+            out.write_all(&line)?;
         }
-        out
+        Ok(())
     }
 
     fn text(&self, start: FileTime, top: Option<usize>, out: &mut String) {
@@ -403,14 +469,11 @@ fn json_value(column: &Column, cell: Cell<'_>) -> Value {
     }
 }
 
-fn csv_value(column: &Column, cell: Cell<'_>) -> String {
+fn write_csv_value(out: &mut Vec<u8>, column: &Column, cell: Cell<'_>) {
     match json_value(column, cell) {
-        Value::Null => String::new(),
-        Value::String(text) if text.contains([',', '"', '\n', '\r']) => {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        }
-        Value::String(text) => text,
-        other => other.to_string(),
+        Value::Null => {}
+        Value::String(text) => write_csv_field(out, &text),
+        other => out.extend(other.to_string().as_bytes()),
     }
 }
 
@@ -451,6 +514,9 @@ fn text_value(column: &Column, cell: Cell<'_>, start: FileTime) -> TextValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etl_schema::render::is_terminal_unsafe;
+    use proptest::prelude::*;
+
     use crate::column::Kind;
     use crate::row::Columns;
 
@@ -498,6 +564,39 @@ mod tests {
             report().csv(None),
             "name,time_us,id\n\"a,\"\"b\"\"\",1500.0,7\n,0.5,8\n"
         );
+    }
+
+    proptest! {
+        #[test]
+        fn no_form_of_a_report_acts(
+            name in "[-=+@\t\n\r,\"a1\x1b\x7f\u{9b}\u{202e}\u{feff}＝ ]{1,8}",
+        ) {
+            let mut report = Report::new("test");
+            let name: &'static str = Box::leak(name.into_boxed_str());
+            let rows = vec![Lock { name, wait: 5, id: 8 }];
+            report.tables.push(ReportTable::new(name, rows));
+            report.files.push(name.to_owned());
+            let mut json = Vec::new();
+            report.write_json(None, &mut json).unwrap();
+            let json = String::from_utf8(json).unwrap();
+            let value: Value = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(&value, &report.json(None));
+            prop_assert_eq!(&value["rows"][0]["name"], name);
+            let csv = report.csv(None);
+            for text in [&json, &csv, &report.text(None)] {
+                let acts = |c: char| is_terminal_unsafe(c) && !matches!(c, '\n' | '\t');
+                prop_assert!(!text.contains(acts), "{:?}", text);
+            }
+            let lines: Vec<&str> = csv.lines().collect();
+            prop_assert_eq!(lines.len(), 2, "{:?}", csv);
+            let field = lines[1].strip_prefix('"').unwrap_or(lines[1]);
+            let field = field.trim_start();
+            prop_assert!(!field.starts_with(['=', '+', '-', '@', '＝']) || is_number(name));
+        }
+    }
+
+    fn is_number(text: &str) -> bool {
+        text.parse::<f64>().is_ok()
     }
 
     #[test]

@@ -50,6 +50,12 @@ impl Selection {
         Selection { range, ..self }
     }
 
+    /// The selected range of the recording's clock.
+    #[must_use]
+    pub fn range(&self) -> TimeRange {
+        self.range
+    }
+
     /// Whether a process is selected. An unknown process is selected only if all processes are.
     #[must_use]
     pub fn has_process(&self, process: Option<ProcessIndex>) -> bool {

@@ -20,7 +20,7 @@ use foldhash::HashMap;
 use crate::builder::{Bounds, Builder};
 use crate::cell::Cell;
 use crate::column::Kind;
-use crate::events::{decoder, set_guid, set_keys};
+use crate::events::{decoder, set_guid, set_keys, write_fields};
 use crate::options::Options;
 use crate::schema::{Slot, schema_of};
 use crate::tables::EVENTS;
@@ -31,8 +31,15 @@ const VERSION: usize = crate::event_columns::KEYS;
 const ACTIVITY: usize = VERSION + 1;
 const FIRST_FIELD: usize = ACTIVITY + 1;
 
-/// The most kinds of events that have tables; a machine has some thousand providers.
-const MAX_KINDS: usize = 1 << 14;
+/// The most kinds of events that have tables of their own. Traces of whole machines have some
+/// hundred kinds.
+const MAX_KINDS: usize = 1 << 12;
+/// The table of the events of further kinds. No event has this name: it has no dot.
+const OTHER_EVENTS: &str = "other_events";
+/// The columns of [`OTHER_EVENTS`] after the activity.
+const OTHER_PROVIDER: usize = FIRST_FIELD;
+const OTHER_EVENT: usize = FIRST_FIELD + 1;
+const OTHER_FIELDS: usize = FIRST_FIELD + 2;
 /// The most columns of a table.
 const MAX_COLUMNS: usize = 1 << 10;
 /// The most schemas whose tables are remembered. If there are more, tables are searched again.
@@ -87,6 +94,23 @@ impl TypedTable {
             names: BTreeMap::new(),
             used,
         }
+    }
+
+    /// The table of the events of further kinds: their fields are JSON.
+    fn of_others() -> Self {
+        let mut table = TypedTable::new(OTHER_EVENTS.to_owned());
+        for (name, kind) in [
+            ("provider", Kind::Word),
+            ("event", Kind::Word),
+            ("fields", Kind::Text),
+        ] {
+            table.add_column(name, kind);
+        }
+        table
+    }
+
+    fn is_of_others(&self) -> bool {
+        self.name == OTHER_EVENTS
     }
 
     /// Its schema.
@@ -309,6 +333,7 @@ pub(crate) fn tables_of<S: Source>(
     let mut decoder = decoder(records.clock(), options, context).depth(Depth::Names);
     let selection = Selection::default().filter(options.filter.clone());
     let mut added = SchemaCache::default();
+    let mut has_others = false;
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
         let Some(event) = select(&mut decoder, &record, &selection, options) else {
             continue;
@@ -323,8 +348,13 @@ pub(crate) fn tables_of<S: Source>(
                     .entry(name)
                     .or_insert_with_key(|name| TypedTable::new(name.clone()));
                 table.add(schema);
+            } else {
+                has_others = true;
             }
         });
+    }
+    if has_others {
+        tables.insert(OTHER_EVENTS.to_owned(), TypedTable::of_others());
     }
     Ok(tables)
 }
@@ -399,7 +429,10 @@ pub(crate) fn write<S: Source>(
             continue;
         };
         let target = targets.get(event.provider_guid(), schema, || {
-            let index = *indices.get(table_name(&event, schema).as_str())?;
+            let index = match indices.get(table_name(&event, schema).as_str()) {
+                Some(index) => *index,
+                None => *indices.get(OTHER_EVENTS)?,
+            };
             Some(Target {
                 table: index,
                 columns: fillings.get(index)?.table.columns_of(schema),
@@ -432,6 +465,9 @@ impl Filling<'_> {
     ) -> bool {
         self.builder.set(VERSION, Cell::int(event.version()));
         set_guid(&mut self.builder, ACTIVITY, event.activity());
+        if self.table.is_of_others() {
+            return self.add_other(event, scratch);
+        }
         self.set.fill(false);
         let names = event.names();
         let names = names.as_ref().map(|names| names as &dyn Names);
@@ -458,6 +494,22 @@ impl Filling<'_> {
             if !is_set {
                 self.builder.set(index, Cell::Null);
             }
+        }
+        self.builder.end_row()
+    }
+
+    /// Ends the row of an event whose kind has no table of its own.
+    fn add_other(&mut self, event: &Event<'_>, scratch: &mut Vec<u8>) -> bool {
+        self.builder
+            .set(OTHER_PROVIDER, Cell::text(event.provider()));
+        let name = event.schema().map_or("", |schema| &*schema.name);
+        self.builder.set(OTHER_EVENT, Cell::text(name));
+        match event.fields() {
+            Some(mut fields) => {
+                write_fields(scratch, event, &mut fields);
+                self.builder.set(OTHER_FIELDS, Cell::Bytes(scratch));
+            }
+            None => self.builder.set(OTHER_FIELDS, Cell::Null),
         }
         self.builder.end_row()
     }

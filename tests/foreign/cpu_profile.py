@@ -1,6 +1,9 @@
 """Computes the CPU profile of a trace from the events that `etlkit dump --format jsonl` prints:
 samples and their stacks, images, and methods of the CLR, joined without any code of etlkit.
 
+Samples in interrupts of idle processors have a key of their own among the processes, for example
+"DPC of processor 2".
+
 Prints one JSON object: samples; by method and by process: samples in it and below, and in it."""
 
 import bisect
@@ -39,7 +42,13 @@ for line in open(sys.argv[1], encoding="utf-8"):
         event.get("provider"), event["event"], event.get("fields", {}), event["timestamp"])
     if provider == "PerfInfo" and name == "SampleProf":
         tid = fields["ThreadId"]
-        samples.append((time, tid, number(fields["InstructionPointer"]), threads.get(tid)))
+        # Since version 2 of the event, the lowest two bits of the flags are "DPC" and "ISR".
+        flags = number(fields["Flags"]) & 3 if event["version"] >= 2 else 0
+        interrupt = None
+        if tid == 0 and flags:
+            interrupt = f"{'DPC' if flags == 1 else 'ISR'} of processor {event['cpu']}"
+        samples.append(
+            (time, tid, number(fields["InstructionPointer"]), threads.get(tid), interrupt))
     elif provider == "StackWalk" and name in STACKS:
         part = [number(a) for a in fields["Stack"]] if name == "Stack" else None
         key = None if part else (fields["StackKey"], len(keys[fields["StackKey"]]))
@@ -95,7 +104,7 @@ def label(pid, address, time):
 
 by_method = collections.defaultdict(lambda: [0, 0])
 by_process = collections.defaultdict(lambda: [0, None])
-for time, tid, address, pid in samples:
+for time, tid, address, pid, interrupt in samples:
     pid = 0 if tid == 0 else threads.get(tid) if pid is None else pid
     kernel, user = [], []
     for part, key in stacks.get((time, tid), []):
@@ -112,6 +121,6 @@ for time, tid, address, pid in samples:
     by_method[names[0]][1] += 1
     for name in set(names):
         by_method[name][0] += 1
-    by_process[str(pid)][0] += 1
+    by_process[interrupt or str(pid)][0] += 1
 
 print(json.dumps({"samples": len(samples), "method": by_method, "process": by_process}))

@@ -17,7 +17,7 @@ jitting, compiled = {}, []
 exceptions = collections.Counter()
 locks, waiting = collections.defaultdict(lambda: [0, 0]), {}
 pool, queues, queued = [], collections.defaultdict(lambda: [0, 0, 0]), {}
-loads, searches = [], []
+loads, searches, found_before = [], [], {}
 allocations = False
 
 # Events of threads of the pool: which threads, what happened.
@@ -138,8 +138,10 @@ for event in sorted(events, key=lambda event: event.get("timestamp", 0)):
         kind, is_load = load_of(name)
         item = (pid, kind, number(fields[kind + "ID"]))
         if is_load:
+            # .NET finds the program while it loads it, and later assemblies before it loads them.
+            took = found_before.pop((pid, kind, fields[NAMES[kind]]), None)
             loads.append({"item": item, "name": fields[NAMES[kind]], "at": time, "to": None,
-                          "took": None, "tid": tid})
+                          "took": took, "tid": tid})
         else:
             for load in loads:
                 if load["item"] == item and load["to"] is None:
@@ -148,10 +150,13 @@ for event in sorted(events, key=lambda event: event.get("timestamp", 0)):
         searches.append((pid, tid, fields["AssemblyName"], time))
     elif name == "AssemblyLoadStop" and fields["Success"] and not fields["Cached"]:
         since = [at for *key, at in searches if key == [pid, tid, fields["AssemblyName"]]][-1]
-        for load in loads:
-            if load["item"][:2] == (pid, "Assembly") and since <= load["at"] <= time \
-                    and load["name"] == fields["ResultAssemblyName"]:
-                load["took"] = (time - since) / 10
+        inside = [load for load in loads
+                  if load["item"][:2] == (pid, "Assembly") and since <= load["at"] <= time
+                  and load["name"] == fields["ResultAssemblyName"]]
+        for load in inside:
+            load["took"] = (time - since) / 10
+        if not inside:
+            found_before[pid, "Assembly", fields["ResultAssemblyName"]] = (time - since) / 10
     elif name == "ExceptionThrown":
         exceptions[f"{pid}|{fields['ExceptionType']}"] += 1
     elif name == "ContentionStart":

@@ -9,7 +9,7 @@ import { readFileSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
 
 /** Names of traces, packed or not. Windows appends the number of a process: `each.etl_2216`. */
-const TRACE = /\.etl(_\d+)?(\.zip|\.gz|\.zst)?$/i;
+const TRACE = /\.(etl(_\d+)?|nettrace)(\.zip|\.gz|\.zst)?$/i;
 const MAX_REPORT = 1 << 30;
 
 /** The traces of a directory and its subdirectories, in the order of their paths. */

@@ -49,7 +49,7 @@ pub use report::{
     MachineReport, Paint, ProcessReport, ProviderCount, Report, RuleReport, RundownReport,
     SCHEMA_VERSION, SessionKind, SessionReport, UnresolvedAddress, Verdict, lines, render,
 };
-pub use rules::{RULES, Rule, rules_page};
+pub use rules::{RULES, Rule, RuleTexts, TraceOrigin, rules_page};
 pub use truth::Truth;
 pub use verifier::Verifier;
 

@@ -9,11 +9,11 @@ use etl_schema::tables::TableSet;
 
 use crate::Result;
 use crate::checks::enablement::{Declaration, Enabled};
-use crate::checks::{Facts, RecordChecks, StackChecks};
+use crate::checks::{Facts, RecordChecks, RecordedBy, StackChecks};
 use crate::locate::locate;
 use crate::policy::Policy;
 use crate::report::Report;
-use crate::rules::Check;
+use crate::rules::{Check, TraceOrigin};
 
 /// Verifies traces.
 ///
@@ -176,11 +176,17 @@ impl<'a> Verifier<'a> {
     ) -> Result<Report> {
         let mut recording = Recording::open_within(files, self.limits)?;
         let clock = recording.timeline().clock();
+        let headers = recording.files().iter().map(|file| file.trace.header());
+        let origin = TraceOrigin::of(headers);
         let progress: Option<&mut dyn FnMut(u64)> = match &mut self.progress {
             Some(progress) => Some(&mut **progress),
             None => None,
         };
-        let mut records = RecordChecks::new(&self.declared, &clock, self.tables, progress);
+        let recorded_by = RecordedBy {
+            clock: &clock,
+            origin,
+        };
+        let mut records = RecordChecks::new(&self.declared, recorded_by, self.tables, progress);
         let mut stacks = StackChecks::new(self.tables);
         let mut analysis = Analysis::new().threads(self.threads);
         if self.stale {

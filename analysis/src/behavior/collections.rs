@@ -1,7 +1,9 @@
 //! Garbage collections: number, generation, reason, pauses, and sizes of the heap.
 //!
 //! Needs the events of the CLR's runtime provider with the keyword GC (0x1) at level 4; at level 5
-//! there are allocations as well.
+//! there are allocations as well. Without them, the histories of heaps (.NET Framework 4.6, .NET
+//! Core and later) tell what was allocated: the objects before a collection minus the objects after
+//! the previous one.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::collections::Collections;
@@ -25,7 +27,7 @@ use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 use etl_format::{ThreadId, Ticks, TimeRange};
 use etl_schema::clr::collection::{
-    ALLOCATED, BACKGROUND, END, HEAP_HISTORY, HEAP_STATS, RESTARTED, START, SUSPEND,
+    ALLOCATED, BACKGROUND, END, HEAP_HISTORY, HEAP_STATS, RESTARTED, START, SUSPEND, SUSPENDED,
 };
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
@@ -43,8 +45,13 @@ const FOR_COLLECTION: [u64; 2] = [1, 6];
 /// Generations with a size of their own: 0, 1, 2, large objects, pinned objects.
 pub const GENERATIONS: usize = 5;
 
+/// The generations in which programs allocate: 0, large objects, pinned objects.
+const ALLOCATING: [usize; 3] = [0, 3, 4];
+
 /// Bytes of a generation in the history of a heap: before and after, and what survived.
 const SIZE_BEFORE: usize = 0;
+const FREE_LIST_BEFORE: usize = 1;
+const FREE_OBJECTS_BEFORE: usize = 2;
 const SIZE_AFTER: usize = 3;
 const FREE_LIST_AFTER: usize = 4;
 const FREE_OBJECTS_AFTER: usize = 5;
@@ -73,10 +80,37 @@ pub struct HeapHistory {
     pub before: [u64; GENERATIONS],
     /// Bytes of each generation after it.
     pub after: [u64; GENERATIONS],
+    /// Bytes of the objects in each generation before the collection: without free space.
+    pub objects_before: [u64; GENERATIONS],
+    /// Bytes of the objects in each generation after it.
+    pub objects_after: [u64; GENERATIONS],
     /// Bytes of free space within the generations after it.
     pub fragmented: u64,
     /// Bytes that survived.
     pub survived: u64,
+}
+
+impl HeapHistory {
+    /// Sets the sizes of a generation from its numbers in the event.
+    fn set_generation(&mut self, generation: usize, numbers: &[u64; NUMBERS]) {
+        let free_before = numbers[FREE_LIST_BEFORE].saturating_add(numbers[FREE_OBJECTS_BEFORE]);
+        let free = numbers[FREE_LIST_AFTER].saturating_add(numbers[FREE_OBJECTS_AFTER]);
+        let survived = numbers[PINNED_SURVIVORS].saturating_add(numbers[OTHER_SURVIVORS]);
+        if let Some(before) = self.before.get_mut(generation) {
+            *before = numbers[SIZE_BEFORE];
+        }
+        if let Some(after) = self.after.get_mut(generation) {
+            *after = numbers[SIZE_AFTER];
+        }
+        if let Some(objects) = self.objects_before.get_mut(generation) {
+            *objects = numbers[SIZE_BEFORE].saturating_sub(free_before);
+        }
+        if let Some(objects) = self.objects_after.get_mut(generation) {
+            *objects = numbers[SIZE_AFTER].saturating_sub(free);
+        }
+        self.fragmented = self.fragmented.saturating_add(free);
+        self.survived = self.survived.saturating_add(survived);
+    }
 }
 
 /// A collection.
@@ -107,6 +141,8 @@ pub struct Collection {
     pub pauses: u32,
     /// For how many ticks: from the beginning of each suspension to the end of the restart.
     pub paused: u64,
+    /// For how many ticks of these not all threads were suspended yet.
+    pub suspending: u64,
     /// Whether it started in the suspension of another collection.
     shares_pause: bool,
     /// Bytes that were promoted.
@@ -116,6 +152,10 @@ pub struct Collection {
     /// Bytes that were allocated since the collection before, to about 100 KB for each heap; 0
     /// if allocation events were not recorded.
     pub allocated: u64,
+    /// The same by the histories of heaps; see [`Collections::allocated`].
+    allocated_by_heaps: Option<i64>,
+    /// Index of the collection of its CLR that started before it.
+    previous: Option<usize>,
     /// Ticks since the collection before started, in which this was allocated.
     pub since_previous: Option<u64>,
     /// Whether the runtime reports a heap of pinned objects: .NET 5 and later.
@@ -230,6 +270,8 @@ pub struct OtherPauses {
 #[derive(Clone, Copy, Debug)]
 struct Suspended {
     since: Ticks,
+    /// When all threads were suspended.
+    complete: Option<Ticks>,
     reason: u64,
     /// Index of the first collection that started in it.
     started: Option<usize>,
@@ -243,6 +285,8 @@ struct Collector {
     /// Index of the collection that started last.
     latest: Option<usize>,
     allocated: u64,
+    /// Whether it logged allocations.
+    has_allocations: bool,
     /// Suspensions for something else than a collection, and their ticks.
     other_pauses: u64,
     other_paused: u64,
@@ -261,11 +305,11 @@ pub struct Collections {
     /// Index of the collection that ended last, to which what is stated after it belongs.
     ended: OpenOperations<ClrKey, usize>,
     given_up: u64,
-    has_allocations: bool,
     range: TimeRange,
     start: FieldReader<5>,
     end: FieldReader<2>,
     restarted: FieldReader<1>,
+    suspension_end: FieldReader<1>,
     suspend: FieldReader<2>,
     stats: FieldReader<11>,
     allocation: FieldReader<3>,
@@ -290,7 +334,6 @@ impl Collections {
             suspended: OpenOperations::default(),
             ended: OpenOperations::default(),
             given_up: 0,
-            has_allocations: false,
             range: TimeRange::default(),
             start: FieldReader::of_event(
                 CLR_RUNTIME,
@@ -299,6 +342,7 @@ impl Collections {
             ),
             end: FieldReader::of_event(CLR_RUNTIME, END, [CLR, "Count"]),
             restarted: FieldReader::of_event(CLR_RUNTIME, RESTARTED, [CLR]),
+            suspension_end: FieldReader::of_event(CLR_RUNTIME, SUSPENDED, [CLR]),
             suspend: FieldReader::of_event(CLR_RUNTIME, SUSPEND, [CLR, "Reason"]),
             stats: FieldReader::of_event(
                 CLR_RUNTIME,
@@ -346,10 +390,18 @@ impl Collections {
             .filter(|collection| self.range.contains(collection.started))
     }
 
-    /// Whether allocation events were recorded.
+    /// Bytes that were allocated since the collection before: by events of allocations, to about
+    /// 100 KB for each heap, or else by the histories of heaps, as PerfView counts them. `None` if
+    /// its CLR logged neither. By histories the first collection has none, nor has the first one
+    /// during a background collection; a background collection has only large and pinned objects.
     #[must_use]
-    pub fn has_allocations(&self) -> bool {
-        self.has_allocations
+    pub fn allocated(&self, collection: &Collection) -> Option<u64> {
+        let clr = ClrKey::new(collection.process, collection.clr);
+        if self.collectors.get(&clr)?.has_allocations {
+            return Some(collection.allocated);
+        }
+        let bytes = collection.allocated_by_heaps?;
+        Some(u64::try_from(bytes).unwrap_or(0))
     }
 
     /// Suspensions that are not counted, as records are missing in which they may have ended.
@@ -409,6 +461,7 @@ impl Collections {
         }
         let index = self.list.len();
         let since = latest.map(|latest| event.time.saturating_since(latest.started));
+        let previous = collector.latest;
         self.enter(ClrKey::new(process, clr), event.session);
         let suspended = self.suspended.get_mut(&ClrKey::new(process, clr));
         let shares_pause = suspended.as_ref().is_some_and(|of| of.started.is_some());
@@ -432,6 +485,7 @@ impl Collections {
             started_by: event.tid,
             allocated: std::mem::take(&mut collector.allocated),
             shares_pause,
+            previous,
             since_previous: since.and_then(|since| u64::try_from(since).ok()),
             ..Collection::default()
         });
@@ -484,6 +538,7 @@ impl Collections {
         let suspended = self.suspended.end(&ClrKey::new(process, clr));
         let Some(Suspended {
             since,
+            complete,
             reason,
             started,
         }) = suspended
@@ -512,6 +567,9 @@ impl Collections {
             Some(collection) => {
                 collection.pauses += 1;
                 collection.paused += paused;
+                if let Some(complete) = complete {
+                    collection.suspending += ticks_since(since, complete);
+                }
             }
             None => {
                 if let Some(paused) = ticks_within(self.range, since, event.time) {
@@ -519,6 +577,15 @@ impl Collections {
                     collector.other_paused += paused;
                 }
             }
+        }
+    }
+
+    /// All threads are suspended.
+    fn suspended(&mut self, process: ProcessIndex, record: &Record<'_>, event: &EventRef) {
+        let fields = self.suspension_end.read(record);
+        let clr = fields.and_then(|fields| fields.uint(0)).unwrap_or(0) as u16;
+        if let Some(suspended) = self.suspended.get_mut(&ClrKey::new(process, clr)) {
+            suspended.complete = Some(event.time);
         }
     }
 
@@ -559,7 +626,10 @@ impl Collections {
             .open
             .last()
             .or_else(|| self.ended.get(&ClrKey::new(process, clr)));
-        let Some(collection) = index.and_then(|&index| self.list.get_mut(index)) else {
+        let Some(&index) = index else {
+            return;
+        };
+        let Some(collection) = self.list.get(index) else {
             return;
         };
         let Some(heap) = fields.uint(1) else {
@@ -578,22 +648,46 @@ impl Collections {
             heap: heap as u32,
             ..HeapHistory::default()
         };
-        let sizes = history.before.iter_mut().zip(&mut history.after);
-        for (generation, (before, after)) in sizes.enumerate().take(count) {
+        for generation in 0..count {
             let numbers: [u64; NUMBERS] = std::array::from_fn(|at| {
                 pointer_at(rest, generation * NUMBERS + at, pointers).unwrap_or(0)
             });
-            *before = numbers[SIZE_BEFORE];
-            *after = numbers[SIZE_AFTER];
-            let free = numbers[FREE_LIST_AFTER].saturating_add(numbers[FREE_OBJECTS_AFTER]);
-            let survived = numbers[PINNED_SURVIVORS].saturating_add(numbers[OTHER_SURVIVORS]);
-            history.fragmented = history.fragmented.saturating_add(free);
-            history.survived = history.survived.saturating_add(survived);
+            history.set_generation(generation, &numbers);
         }
-        collection.heaps.push(history);
+        let allocated = self.allocated_on_heap(collection, &history);
+        if let Some(collection) = self.list.get_mut(index) {
+            collection.heaps.push(history);
+            if let Some(allocated) = allocated {
+                let sum = collection.allocated_by_heaps.get_or_insert(0);
+                *sum = sum.saturating_add(allocated);
+            }
+        }
     }
 
-    fn allocated(&mut self, process: ProcessIndex, record: &Record<'_>) {
+    /// Bytes that were allocated on a heap since the previous collection: the objects before a
+    /// collection minus the objects after the previous one. `None` if the previous one is not
+    /// known, or still runs in the background.
+    fn allocated_on_heap(&self, collection: &Collection, history: &HeapHistory) -> Option<i64> {
+        let previous = self.list.get(collection.previous?)?;
+        if previous.heaps.is_empty() {
+            return None;
+        }
+        let before = previous.heaps.iter().find(|of| of.heap == history.heap);
+        let mut allocated = 0i64;
+        for generation in ALLOCATING {
+            // The collection that a background collection begins with has counted generation 0.
+            if generation == 0 && collection.is_background() {
+                continue;
+            }
+            let now = history.objects_before.get(generation).copied().unwrap_or(0);
+            let then = before.and_then(|of| of.objects_after.get(generation).copied());
+            let grown = i128::from(now) - i128::from(then.unwrap_or(0));
+            allocated = allocated.saturating_add(i64::try_from(grown).unwrap_or(0));
+        }
+        Some(allocated)
+    }
+
+    fn add_allocation(&mut self, process: ProcessIndex, record: &Record<'_>) {
         let Some(fields) = self.allocation.read(record) else {
             return;
         };
@@ -604,7 +698,7 @@ impl Collections {
             .entry(ClrKey::new(process, clr))
             .or_default();
         collector.allocated = collector.allocated.saturating_add(bytes);
-        self.has_allocations = true;
+        collector.has_allocations = true;
     }
 }
 
@@ -641,6 +735,7 @@ impl Observer for Collections {
                 self.enter(ClrKey::new(process, clr), event.session);
                 let suspended = Suspended {
                     since: event.time,
+                    complete: None,
                     reason,
                     started: None,
                 };
@@ -650,7 +745,8 @@ impl Observer for Collections {
                     suspended,
                 );
             }
-            ALLOCATED => self.allocated(process, record),
+            SUSPENDED => self.suspended(process, record, event),
+            ALLOCATED => self.add_allocation(process, record),
             _ => {}
         }
     }

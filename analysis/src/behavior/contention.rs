@@ -144,7 +144,6 @@ impl Contention {
         };
         let process = event.process?;
         let tid = event.tid?;
-        // Both events begin with the flags.
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
         let key = LockKey {
             process,

@@ -18,7 +18,7 @@ use super::collections::{Collection, Collections};
 use super::compilations::Compilations;
 use super::contention::Contention;
 use super::exceptions::Exceptions;
-use super::io::{Io, Operation};
+use super::io::Io;
 use super::loads::Loads;
 use super::network::Network;
 use super::waits::Waits;
@@ -267,14 +267,18 @@ impl Collections {
             "suspensions without a time",
             self.given_up(),
         ));
-        let mut reported = reported.into_iter().peekable();
-        if reported.peek().is_none() {
-            return missing;
+        let mut is_any_reported = false;
+        let mut has_allocations = false;
+        let mut has_heaps = false;
+        for collection in reported {
+            is_any_reported = true;
+            has_allocations |= self.allocated(collection).is_some();
+            has_heaps |= !collection.heaps.is_empty();
         }
-        if !self.has_allocations() {
+        if is_any_reported && !has_allocations {
             missing.push(MissingData::Allocations);
         }
-        if reported.all(|collection| collection.heaps.is_empty()) {
+        if is_any_reported && !has_heaps {
             missing.push(MissingData::HeapSizes);
         }
         missing
@@ -344,12 +348,6 @@ impl Io {
         let of = "operations on files without a time";
         missing.extend(MissingData::lost_ends(of, self.given_up()));
         missing
-    }
-}
-
-impl Operation {
-    fn is_of_disk(self) -> bool {
-        self.name().starts_with("disk")
     }
 }
 

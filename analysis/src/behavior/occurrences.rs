@@ -166,7 +166,6 @@ impl Occurrences {
         event: &EventRef,
     ) {
         let Some(tid) = event.tid else { return };
-        // Both events begin with the flags.
         let flags = self
             .contention
             .read(record)

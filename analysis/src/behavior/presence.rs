@@ -16,10 +16,11 @@
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::clr::collection;
+use etl_schema::providers::{CLR_RUNTIME, KERNEL_DISK, KERNEL_FILE, KERNEL_NETWORK};
 
-use super::{compilations, contention, exceptions, loads, runtime_event, thread_pool};
+use super::{compilations, contention, exceptions, io, loads, thread_pool};
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Joins, Observer, Sample};
+use crate::observe::{EventKind, EventRef, Joins, Observer, Sample};
 
 macro_rules! subjects {
     ($($(#[$doc:meta])* $subject:ident: $name:literal, $analysis:literal, $by:literal;)*) => {
@@ -110,6 +111,33 @@ impl Presence {
     }
 }
 
+/// The subject of an event of a provider.
+fn event_subject(event: &EventRef) -> Option<Subject> {
+    let EventKind::Event { provider, id } = event.kind else {
+        return None;
+    };
+    match provider {
+        CLR_RUNTIME => runtime_subject(id),
+        KERNEL_NETWORK => Some(Subject::Network),
+        KERNEL_DISK => Some(Subject::Disks),
+        KERNEL_FILE if io::is_transfer_of_file(id) => Some(Subject::Files),
+        _ => None,
+    }
+}
+
+/// The subject of an event of the CLR's runtime provider.
+fn runtime_subject(id: u16) -> Option<Subject> {
+    Some(match id {
+        collection::START => Subject::Collections,
+        compilations::JITTING => Subject::Compilations,
+        exceptions::THROWN => Subject::Exceptions,
+        contention::START => Subject::Contention,
+        loads::MODULE_LOADED => Subject::Loads,
+        id if thread_pool::is_of_pool(id) => Subject::ThreadPool,
+        _ => return None,
+    })
+}
+
 impl Observer for Presence {
     const JOINS: Joins = Joins::Samples;
 
@@ -122,14 +150,9 @@ impl Observer for Presence {
                 Subject::Network
             }
             Some(_) => return,
-            None => match runtime_event(event) {
-                Some(collection::START) => Subject::Collections,
-                Some(compilations::JITTING) => Subject::Compilations,
-                Some(exceptions::THROWN) => Subject::Exceptions,
-                Some(contention::START) => Subject::Contention,
-                Some(loads::MODULE_LOADED) => Subject::Loads,
-                Some(id) if thread_pool::is_of_pool(id) => Subject::ThreadPool,
-                _ => return,
+            None => match event_subject(event) {
+                Some(subject) => subject,
+                None => return,
             },
         };
         self.add(subject);

@@ -5,6 +5,7 @@
 //! of stacks is used again.
 
 use etl_format::{ThreadId, Ticks};
+use etl_schema::views::kernel::Interrupt;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
@@ -22,6 +23,14 @@ const MAX_KEPT: usize = 1 << 9;
 /// The number of a missing process, thread, address or stack.
 const NONE: u32 = u32::MAX;
 
+/// What a sample found on a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SampledCode {
+    /// The instruction pointer.
+    pub address: u64,
+    pub interrupt: Option<Interrupt>,
+}
+
 /// An event that waits for its stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
@@ -37,6 +46,8 @@ pub(super) struct Held {
     stack: u32,
     pub processor: u16,
     is_sample: bool,
+    /// What interrupted the thread of a sample.
+    interrupt: Option<Interrupt>,
     /// Whether its stack has only frames of the kernel.
     pub kernel_only: bool,
 }
@@ -54,11 +65,16 @@ fn wide(value: u32) -> Option<usize> {
 
 impl Held {
     /// `kind` is the number of its kind.
-    pub fn new(event: &EventRef, kind: u32, sample: Option<u64>, kernel_only: bool) -> Self {
+    pub fn new(
+        event: &EventRef,
+        kind: u32,
+        sample: Option<SampledCode>,
+        kernel_only: bool,
+    ) -> Self {
         Held {
             number: event.number,
             time: event.time,
-            address: sample.unwrap_or(0),
+            address: sample.map_or(0, |sample| sample.address),
             process: narrow(event.process.map(ProcessIndex::get)),
             tid: event.tid.unwrap_or(ThreadId::new(NONE)),
             file: narrow(Some(event.file)),
@@ -66,6 +82,7 @@ impl Held {
             stack: NONE,
             processor: event.processor,
             is_sample: sample.is_some(),
+            interrupt: sample.and_then(|sample| sample.interrupt),
             kernel_only,
         }
     }
@@ -95,8 +112,14 @@ impl Held {
         Some(self.tid).filter(|&tid| tid != NONE)
     }
 
-    pub fn sample(&self) -> Option<u64> {
-        self.is_sample.then_some(self.address)
+    pub fn sample(&self) -> Option<SampledCode> {
+        if !self.is_sample {
+            return None;
+        }
+        Some(SampledCode {
+            address: self.address,
+            interrupt: self.interrupt,
+        })
     }
 
     /// Whether nothing of its stack has come.
@@ -403,10 +426,14 @@ mod tests {
             processor,
         };
         let (kind, _) = kinds.count(kind, 1);
-        let mut held = Held::new(&event, kind, Some(0x1000), false);
+        let sampled = Some(SampledCode {
+            address: 0x1000,
+            interrupt: Some(Interrupt::Dpc),
+        });
+        let mut held = Held::new(&event, kind, sampled, false);
         assert_eq!(
             (held.event(&kinds, 0), held.sample(), held.lacks_stack()),
-            (event, Some(0x1000), true)
+            (event, sampled, true)
         );
         stacks.change(&mut held, |stack| stack.add(&[1, 2, 3], 3));
         assert_eq!((stacks.addresses, stacks.is_complete(&held)), (3, true));

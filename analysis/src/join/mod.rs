@@ -24,7 +24,7 @@ use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
-use self::held::{Held, Joined, JoinedStacks, Kinds};
+use self::held::{Held, Joined, JoinedStacks, Kinds, SampledCode};
 use crate::files::Timeline;
 use crate::machine::{Machine, event_name};
 use crate::observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
@@ -240,7 +240,10 @@ impl Joiner {
                 }
             },
             EventKind::Kernel { hook: hook::SAMPLE } => {
-                if let Some(kernel::Sample { address, .. }) = kernel::sample(record) {
+                if let Some(kernel::Sample {
+                    address, interrupt, ..
+                }) = kernel::sample(record)
+                {
                     let passed = std::mem::take(&mut self.passed);
                     for before in passed
                         .into_iter()
@@ -248,7 +251,8 @@ impl Joiner {
                     {
                         self.hold(before, None, machine);
                     }
-                    self.hold(event, Some(address), machine);
+                    let sampled = SampledCode { address, interrupt };
+                    self.hold(event, Some(sampled), machine);
                 }
             }
             EventKind::Kernel { .. } if O::JOINS.has(Joins::Kernel) => {
@@ -267,7 +271,11 @@ impl Joiner {
             _ => None,
         });
         if let Some(address) = innermost {
-            let place = self.hold(event, Some(address), machine);
+            let sampled = SampledCode {
+                address,
+                interrupt: None,
+            };
+            let place = self.hold(event, Some(sampled), machine);
             self.extended(record, event.session, place);
         }
     }
@@ -293,7 +301,7 @@ impl Joiner {
 
     /// Holds an event until its stack has come. Returns its place; [`NOWHERE`] if no stack is
     /// expected.
-    fn hold(&mut self, event: EventRef, sample: Option<u64>, machine: &Machine) -> u64 {
+    fn hold(&mut self, event: EventRef, sample: Option<SampledCode>, machine: &Machine) -> u64 {
         let (kind, is_expected) = self.kinds.count(event.kind, 2 * WINDOW);
         if sample.is_none() && !is_expected {
             return NOWHERE;
@@ -595,11 +603,12 @@ impl Joiner {
             is_partial: stack.is_partial() || !held.kernel_only && stack.user.is_empty(),
         });
         match held.sample() {
-            Some(address) => observer.sample(
+            Some(SampledCode { address, interrupt }) => observer.sample(
                 machine,
                 &Sample {
                     event,
                     address,
+                    interrupt,
                     frames,
                 },
             ),

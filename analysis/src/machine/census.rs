@@ -64,6 +64,7 @@ impl Machine {
             return;
         };
         let is_system = process.pid == SYSTEM;
+        process.listed.place.get_or_insert(self.census.processes);
         match list {
             KernelList::Start => {
                 process.listed.at_start = true;

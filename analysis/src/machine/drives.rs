@@ -23,6 +23,16 @@ pub struct Volume {
     pub path: Box<str>,
 }
 
+/// The directory of Windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SystemDirectory<'m> {
+    /// Its drive: `C:`.
+    pub drive: &'m str,
+    /// The path on the drive, without a separator at its end: `\Windows`.
+    pub directory: &'m str,
+}
+
 /// The volumes of the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Volumes {
@@ -62,6 +72,15 @@ impl Volumes {
         &self.list
     }
 
+    /// The drive of Windows and its directory there: `C:` and `\Windows`.
+    pub fn system_drive(&self) -> Option<SystemDirectory<'_>> {
+        let (drive, directory) = self.system_root.split_at_checked(2)?;
+        if !drive.ends_with(':') || directory.len() < 2 {
+            return None;
+        }
+        Some(SystemDirectory { drive, directory })
+    }
+
     /// A path as users have it.
     pub fn user_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         if !self.system_root.is_empty()
@@ -71,6 +90,14 @@ impl Volumes {
         }
         if let Some(rest) = strip_prefix(path, "\\??\\") {
             return rest.into();
+        }
+        // Loads of images state paths without a volume: `\Windows\System32\ntdll.dll`. Only the
+        // directory of Windows is known to be on its drive.
+        if let Some(system) = self.system_drive()
+            && let Some(rest) = strip_prefix(path, system.directory)
+            && rest.starts_with('\\')
+        {
+            return format!("{}{path}", system.drive).into();
         }
         for volume in &self.list {
             if let Some(rest) = strip_prefix(path, &volume.device) {
@@ -118,5 +145,12 @@ mod tests {
             r"C:\Windows\System32\ntdll.dll"
         );
         assert_eq!(path(r"\??\C:\x.exe"), r"C:\x.exe");
+        assert_eq!(
+            path(r"\windows\System32\ntdll.dll"),
+            r"C:\windows\System32\ntdll.dll"
+        );
+        for unknown in [r"\Windows.old\x.dll", r"\Program Files\x.dll"] {
+            assert_eq!(path(unknown), unknown, "it may be on another drive");
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Machine {
         observer: &mut impl StateObserver,
     ) {
         match event {
-            kernel::Event::Sample { address, tid } => {
+            kernel::Event::Sample { address, tid, .. } => {
                 self.sample(address, ThreadId::new(tid), timestamp);
             }
             kernel::Event::Stack {

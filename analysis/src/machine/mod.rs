@@ -40,7 +40,7 @@ pub(crate) use crate::counted::widen;
 pub use crate::counted::{Counted, Span};
 pub use census::Census;
 pub(crate) use changes::{Change, Life, StateObserver};
-pub use drives::Volume;
+pub use drives::{SystemDirectory, Volume};
 pub(crate) use eventpipe::event_name;
 pub use finish::UnresolvedAddress;
 pub(crate) use holders::Holders;
@@ -233,6 +233,12 @@ impl Machine {
     #[must_use]
     pub fn user_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         self.volumes.user_path(path)
+    }
+
+    /// The directory of Windows with its drive; `None` if no merge states it.
+    #[must_use]
+    pub fn system_directory(&self) -> Option<SystemDirectory<'_>> {
+        self.volumes.system_drive()
     }
 
     /// Where the addresses of the kernel begin.

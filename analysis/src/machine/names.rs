@@ -26,7 +26,7 @@ const TIERS: [&str; 8] = [
     "optimized",
     "tier 0",
     "tier 1",
-    "ready to run",
+    "tier 1 OSR",
     "tier 0 instrumented",
     "tier 1 instrumented",
 ];

@@ -82,6 +82,9 @@ pub struct Listed {
     pub at_start: bool,
     /// The list at its end has it.
     pub at_end: bool,
+    /// Its place in the first list that has it. The kernel lists processes in the order in which
+    /// they were created.
+    pub place: Option<u64>,
     /// Times of the first and the last start of a thread of it.
     pub threads: Option<Span>,
 }

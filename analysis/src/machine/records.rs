@@ -4,7 +4,8 @@ use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, Header, Record, Source, Trace};
 use etl_format::{FileHeader, ThreadId, Ticks};
 use etl_schema::providers::{
-    IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class, lost,
+    IMAGE_ID, KERNEL_DISK, KERNEL_FILE, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class,
+    lost,
 };
 use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{clr, kernel};
@@ -277,6 +278,10 @@ impl Machine {
         }
         if header.provider == KERNEL_PROCESS {
             self.described_process(record, timestamp);
+        }
+        // Reads and writes have a process even if no event describes it.
+        if matches!(header.provider, KERNEL_FILE | KERNEL_DISK) && pid.is_known() {
+            self.process_index(pid);
         }
         if header.descriptor.channel == SELF_DESCRIBING {
             self.eventpipe_process(record, header, timestamp);

@@ -281,10 +281,6 @@ with_accessors! {
             started: Option<Ticks>,
             /// When its default domain was unloaded, with which it ends.
             ended: Option<Ticks>,
-            /// Whether events show that a session requested its state (capture state): it had
-            /// loaded something before it stated what it is, or its modules come after their
-            /// domains, which only a list does.
-            is_requested: bool,
             /// Events of the runtime provider.
             runtime_events: u64,
             /// Whether a rundown states what it is.
@@ -320,6 +316,13 @@ with_accessors! {
             method_unloads: BTreeMap<u64, Span>,
             /// The same of modules whose id another module has now.
             past_method_unloads: Vec<MethodUnloads>,
+            /// Whether it stated what it is after it had loaded something.
+            is_stated_late: bool,
+            /// Modules whose use in a domain was logged before their load, since it stated what it
+            /// is: only a list has this order.
+            used_first: u64,
+            /// Modules whose load was logged first.
+            loaded_first: u64,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
             domain_parts: BTreeMap<(u64, u64), u8>,
         }
@@ -331,6 +334,13 @@ impl Clr {
     ///
     /// [`method_unloads`]: Clr::method_unloads
     const MAX_PAST: usize = 1 << 12;
+
+    /// Whether events show that a session requested its state (capture state): it had loaded
+    /// something before it stated what it is, or most of its modules come after their domains.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.is_stated_late || self.used_first > self.loaded_first
+    }
 
     /// Modules that methods or domains name and no event is about.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {

@@ -232,17 +232,124 @@ fn undecorated(name: String) -> String {
     if !name.starts_with('?') || name.len() > MAX_DECORATED {
         return name;
     }
-    msvc_demangler::demangle(&name, msvc_demangler::DemangleFlags::NAME_ONLY).unwrap_or(name)
+    // The types of arguments are not printed.
+    let decorated = match plain_name(&name) {
+        Some(plain) => format!("{plain}{SOME_TYPE}"),
+        None => name.clone(),
+    };
+    if max_parts(&decorated) > MAX_PARTS {
+        return name;
+    }
+    msvc_demangler::demangle(&decorated, msvc_demangler::DemangleFlags::NAME_ONLY).unwrap_or(name)
+}
+
+/// The end of a decorated name that is complete: a global variable, an `int`.
+const SOME_TYPE: &str = "3HA";
+
+/// The most parts of a decorated name. The demangler needs some hundred bytes for each.
+const MAX_PARTS: u64 = 1 << 18;
+
+/// The name in a decorated name, up to its type, if it has no templates and is not special:
+/// `?add@Cart@@` of `?add@Cart@@QEAAXXZ`.
+fn plain_name(decorated: &str) -> Option<&str> {
+    let end = decorated.find("@@")? + 2;
+    let name = decorated.get(..end)?;
+    if name.get(1..)?.starts_with(['@', '$']) || name.get(1..)?.contains('?') {
+        return None;
+    }
+    Some(name)
+}
+
+/// At most how many parts a decorated name has once the demangler has replaced its back references
+/// by copies. A digit may be one; each may repeat everything before it, copies included.
+///
+/// A digit is none after a lower-case letter up to the next `@`, because types have no lower-case
+/// letters, so that an identifier has begun. After one `?` and after `$` it is a number.
+fn max_parts(decorated: &str) -> u64 {
+    let mut parts = 1_u64;
+    let mut is_identifier = false;
+    let mut previous = b'?';
+    let mut before_previous = b'?';
+    for &byte in decorated.as_bytes() {
+        match byte {
+            b'@' => is_identifier = false,
+            b'a'..=b'z' => is_identifier = true,
+            _ => {}
+        }
+        let is_number = match previous {
+            b'?' => before_previous != b'?',
+            b'$' => true,
+            _ => is_identifier,
+        };
+        parts = match byte {
+            b'0'..=b'9' if !is_number => parts.saturating_mul(2),
+            _ => parts.saturating_add(1),
+        };
+        before_previous = previous;
+        previous = byte;
+    }
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::undecorated;
+    use proptest::prelude::*;
 
     #[test]
     fn decorated_names_are_those_of_the_source() {
         assert_eq!(undecorated("?add@Cart@@QEAAXXZ".to_owned()), "Cart::add");
         assert_eq!(undecorated("?broken".to_owned()), "?broken");
         assert_eq!(undecorated("main".to_owned()), "main");
+        for (decorated, name) in [
+            ("??0Cart@@QEAA@XZ", "Cart::Cart"),
+            ("?at@?$List@H@shop@@QEAAHH@Z", "shop::List<int>::at"),
+            (
+                "?add@?$Map@VKey@shop@@VItem@2@@shop@@QEAAXAEBVKey@2@AEBVItem@2@@Z",
+                "shop::Map<class shop::Key,class shop::Item>::add",
+            ),
+            (
+                "?Create12345678901234567890@d3d@@YAXXZ",
+                "d3d::Create12345678901234567890",
+            ),
+        ] {
+            assert_eq!(undecorated(decorated.to_owned()), name);
+        }
+    }
+
+    /// A name with types that each repeat the type before twice.
+    fn repeated(scope: &str, count: usize) -> String {
+        let mut name = format!("?f@{scope}@YAXP6AXPEAH0@Z");
+        for number in 0..count {
+            let digit = number % 10;
+            name += &format!("P6AX{digit}{digit}@Z");
+        }
+        name + "@Z"
+    }
+
+    #[test]
+    fn back_references_do_not_multiply_without_a_limit() {
+        assert_eq!(undecorated(repeated("", 10)), "f");
+        assert_eq!(undecorated(repeated("Cart@", 60)), "Cart::f");
+        let template = repeated("?$T@H@@", 60);
+        assert_eq!(undecorated(template.clone()), template);
+        let nested = "?$T@V0@".repeat(50);
+        let nested = format!("?f@{nested}@@YAXXZ");
+        assert_eq!(undecorated(nested.clone()), nested);
+    }
+
+    proptest! {
+        #[test]
+        fn names_have_a_limit(
+            pieces in prop::collection::vec(
+                prop_oneof!["[0-9]{1,2}", "[A-Za-z]{1,2}", Just("?$".to_owned()),
+                    Just("@".to_owned()), Just("@@".to_owned()), Just("P6AX".to_owned()),
+                    Just("V".to_owned()), Just("@Z".to_owned())],
+                1..120,
+            ),
+        ) {
+            let name = format!("?{}", pieces.concat());
+            prop_assert!(undecorated(name.clone()).len() <= name.len().max(1 << 22));
+        }
     }
 }

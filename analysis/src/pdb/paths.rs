@@ -135,6 +135,11 @@ impl SymbolPaths {
         self.files.is_empty()
     }
 
+    /// The files in which PDBs are looked for.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.values().flatten().map(PathBuf::as_path)
+    }
+
     /// The files that were named one by one and are not PDBs.
     #[must_use]
     pub fn not_pdbs(&self) -> Vec<&Path> {

@@ -12,6 +12,7 @@ use super::code::CodeSource;
 use super::collector::SampleCollector;
 use super::frames::{Detail, FrameKey, FrameTable, UNKNOWN};
 use super::il_maps::IlMaps;
+use super::interrupt::ProcessorInterrupt;
 use super::locations::Locations;
 use super::stacks::{NONE, Node, Owner, Stacks};
 use super::tree::{CallNode, Root, TimedSample};
@@ -52,7 +53,8 @@ pub struct ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// All processes but the idle one, each as one tree of methods.
+    /// All processes but the idle one, each as one tree of methods, and what interrupted idle
+    /// processors.
     #[must_use]
     pub fn new() -> Self {
         ProfileOptions::default()
@@ -127,6 +129,17 @@ impl ProfileOptions {
         };
         is_process && (self.threads.is_empty() || self.threads.contains(&tid))
     }
+
+    /// Whether what interrupted idle processors is part of the profile: not if the profile has only
+    /// some threads, or only other processes than the idle process, which `idle` is.
+    #[must_use]
+    pub fn admits_interrupts(&self, idle: Option<ProcessIndex>) -> bool {
+        let is_process = match &self.processes {
+            Some(processes) => idle.is_some_and(|idle| processes.contains(&idle)),
+            None => true,
+        };
+        is_process && self.threads.is_empty()
+    }
 }
 
 /// A node of the tree of frames while it grows.
@@ -138,7 +151,24 @@ pub(super) struct Growing {
     pub weight: Weight,
 }
 
+/// Bytes of memory that a profile takes, at most, for each collected node of a stack, for each
+/// address, and for each sample.
+mod bytes {
+    pub const NODE: u64 = 192;
+    pub const LOCATION: u64 = 384;
+    pub const SAMPLE: u64 = 40;
+}
+
 impl SampleCollector {
+    /// About how many bytes of memory [`SampleCollector::profile`] takes in addition to the
+    /// collected samples, at most.
+    #[must_use]
+    pub fn profile_bytes(&self) -> u64 {
+        let nodes = self.stacks.nodes.len() as u64 * bytes::NODE;
+        let locations = self.stacks.locations.len() as u64 * bytes::LOCATION;
+        nodes + locations + self.kept.len() as u64 * bytes::SAMPLE
+    }
+
     /// The profile of what was collected, with names from the whole recording. `machine` is the
     /// machine of the same pass, with [names](crate::Analysis::with_names).
     #[must_use]
@@ -149,26 +179,41 @@ impl SampleCollector {
         }
         let mut builder = Builder::new(machine, options, &self.stacks, &locations);
         builder.add_nodes();
+        let Builder {
+            idle,
+            roots,
+            table,
+            tree,
+            mapped,
+            children,
+            ..
+        } = builder;
+        // The largest tables do not live at the same time.
+        drop(children);
         let mut profile = Profile {
             with_stack: self.with_stack,
-            idle: builder.idle,
-            roots: builder.roots,
-            frames: builder.table.frames.into_iter().collect(),
-            modules: builder.table.modules,
+            idle,
+            roots,
+            frames: table.frames.into_iter().collect(),
+            modules: table.modules,
             ..Profile::default()
         };
         if let Some(span) = self.sampled {
             profile.intervals = self.intervals.between(span);
+            profile.is_thread_time = self.intervals.are_of_all_threads();
         }
-        let places = profile.arrange(&builder.tree);
-        for &node in &builder.mapped {
+        let places = profile.arrange(&tree);
+        drop(tree);
+        profile.stacks.reserve_exact(mapped.len());
+        profile.samples.reserve_exact(self.kept.len());
+        for &node in &mapped {
             let place = places.get(node as usize);
             profile
                 .stacks
                 .push(place.map_or(NONE, |&place| place as u32));
         }
         for kept in &self.kept {
-            let node = builder.mapped.get(kept.node as usize);
+            let node = mapped.get(kept.node as usize);
             let node = node.copied().unwrap_or(NONE);
             if let Some(&place) = places.get(node as usize) {
                 profile.samples.push(TimedSample {
@@ -180,6 +225,10 @@ impl SampleCollector {
             }
         }
         for root in &mut profile.roots {
+            if let Some(interrupt) = root.interrupt {
+                root.process_name = interrupt.to_string().into();
+                continue;
+            }
             let process = root.process.and_then(|index| machine.process(index));
             root.process_name = process.map_or("", |process| process.name()).into();
             let tid = root.tid;
@@ -205,16 +254,21 @@ struct Builder<'b> {
     /// Nodes of the tree by parent and frame.
     children: HashMap<(u32, usize), u32>,
     roots: Vec<Root>,
-    /// Nodes of the roots by process, and by thread if each thread has a tree.
-    root_nodes: HashMap<ThreadOfRoot, u32>,
+    /// Nodes of the roots by process, by interrupt, and by thread if each thread has a tree.
+    root_nodes: HashMap<RootKey, u32>,
     /// The node of the tree for each collected node, which comes after its parent.
     mapped: Vec<u32>,
     /// The weight of idle processors.
     idle: Weight,
 }
 
-/// A process, and a thread if each thread has a tree of its own.
-type ThreadOfRoot = (Option<ProcessIndex>, Option<ThreadId>);
+/// A process or what interrupted an idle processor, and a thread if each thread has a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RootKey {
+    process: Option<ProcessIndex>,
+    tid: Option<ThreadId>,
+    interrupt: Option<ProcessorInterrupt>,
+}
 
 impl<'b> Builder<'b> {
     fn new(
@@ -274,6 +328,9 @@ impl<'b> Builder<'b> {
     }
 
     fn is_idle(&self, owner: &Owner) -> bool {
+        if owner.interrupt.is_some() {
+            return false;
+        }
         let process = owner.process.and_then(|index| self.machine.process(index));
         process.is_some_and(|process| process.pid() == IDLE)
     }
@@ -281,18 +338,31 @@ impl<'b> Builder<'b> {
     /// The node of the tree for a root, by its index among the owners; `None` if the options do not
     /// select its process and thread.
     fn root(&mut self, owner: u32) -> Option<u32> {
-        let &Owner { process, tid } = self.locations.owners.get(owner as usize)?;
+        let &Owner {
+            process,
+            tid,
+            interrupt,
+        } = self.locations.owners.get(owner as usize)?;
         let of_machine = process.and_then(|index| self.machine.process(index));
         let pid = of_machine.map(|process| process.pid());
-        if !self.options.admits(process, pid, tid) {
+        let is_admitted = match interrupt {
+            Some(_) => self.options.admits_interrupts(process),
+            None => self.options.admits(process, pid, tid),
+        };
+        if !is_admitted {
             return None;
         }
-        let tid = if self.options.by_thread {
+        let tid = if self.options.by_thread && interrupt.is_none() {
             Some(tid)
         } else {
             None
         };
-        if let Some(&number) = self.root_nodes.get(&(process, tid)) {
+        let key = RootKey {
+            process,
+            tid,
+            interrupt,
+        };
+        if let Some(&number) = self.root_nodes.get(&key) {
             return Some(number);
         }
         let number = self.tree.len() as u32;
@@ -305,9 +375,10 @@ impl<'b> Builder<'b> {
             process,
             pid,
             tid,
+            interrupt,
             ..Root::default()
         });
-        self.root_nodes.insert((process, tid), number);
+        self.root_nodes.insert(key, number);
         Some(number)
     }
 
@@ -400,6 +471,7 @@ impl Profile {
     /// the heaviest first. Returns their new places.
     pub(super) fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
         let sums = Sums::new(tree);
+        self.nodes.reserve_exact(tree.len());
         let mut roots = Vec::new();
         for (index, node) in (0..).zip(tree) {
             if node.parent == NONE {
@@ -475,31 +547,57 @@ enum Visit {
 struct Sums {
     /// The weight of each node with the nodes below it.
     inclusive: Vec<Weight>,
-    /// The children of each node, the heaviest first.
-    below: Vec<Vec<u32>>,
+    /// The children of all nodes, by node; the heaviest child of a node is its first.
+    children: Vec<u32>,
+    /// The end of each node's children.
+    ends: Vec<u32>,
 }
 
 impl Sums {
     fn new(tree: &[Growing]) -> Self {
         let mut sums = Sums {
             inclusive: tree.iter().map(|node| node.weight).collect(),
-            below: vec![Vec::new(); tree.len()],
+            children: Vec::new(),
+            ends: vec![0; tree.len()],
         };
         for (index, node) in tree.iter().enumerate().rev() {
             let inclusive = sums.inclusive(index as u32);
             if let Some(sum) = sums.inclusive.get_mut(node.parent as usize) {
                 *sum += inclusive;
             }
-            if let Some(below) = sums.below.get_mut(node.parent as usize) {
-                below.push(index as u32);
+            if let Some(count) = sums.ends.get_mut(node.parent as usize) {
+                *count += 1;
             }
         }
-        let mut below = std::mem::take(&mut sums.below);
-        for children in &mut below {
-            children.sort_by_key(|&child| sums.rank(child));
-        }
-        sums.below = below;
+        sums.place_children(tree);
         sums
+    }
+
+    /// Places the children of each node. `ends` has their numbers at first.
+    fn place_children(&mut self, tree: &[Growing]) {
+        let mut next = 0;
+        for end in &mut self.ends {
+            next += std::mem::replace(end, next);
+        }
+        // Now `ends` has the begin of each node's children, and each placed child moves it by one.
+        let mut children = vec![0; next as usize];
+        for (index, node) in (0..).zip(tree) {
+            let Some(end) = self.ends.get_mut(node.parent as usize) else {
+                continue;
+            };
+            if let Some(place) = children.get_mut(*end as usize) {
+                *place = index;
+            }
+            *end += 1;
+        }
+        let mut begin = 0;
+        for &end in &self.ends {
+            if let Some(of_node) = children.get_mut(begin..end as usize) {
+                of_node.sort_by_key(|&child| self.rank(child));
+            }
+            begin = end as usize;
+        }
+        self.children = children;
     }
 
     fn inclusive(&self, index: u32) -> Weight {
@@ -508,7 +606,19 @@ impl Sums {
     }
 
     fn below(&self, index: u32) -> &[u32] {
-        self.below.get(index as usize).map_or(&[], Vec::as_slice)
+        let begin = match index.checked_sub(1) {
+            Some(previous) => self.end(previous),
+            None => 0,
+        };
+        self.children
+            .get(begin..self.end(index))
+            .unwrap_or_default()
+    }
+
+    /// The end of a node's children.
+    fn end(&self, index: u32) -> usize {
+        let end = self.ends.get(index as usize).copied();
+        end.unwrap_or(0) as usize
     }
 
     /// The heaviest nodes come first; nodes of one weight keep their order.

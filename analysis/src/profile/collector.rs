@@ -3,6 +3,7 @@
 use etl_format::read::Record;
 use etl_format::{ThreadId, Ticks, TimeRange};
 
+use super::ProcessorInterrupt;
 use super::changes::Changes;
 use super::stacks::{Owner, Stacks};
 use super::weight::{Intervals, Weight};
@@ -161,6 +162,7 @@ impl SampleCollector {
         let owner = Owner {
             process: event.process,
             tid: event.tid.unwrap_or(ThreadId::UNKNOWN),
+            interrupt: ProcessorInterrupt::of_idle(sample),
         };
         let frames = sample.frames;
         self.with_stack += u64::from(!frames.is_empty());
@@ -192,6 +194,7 @@ impl SampleCollector {
         let owner = Owner {
             process: event.process,
             tid: event.tid.unwrap_or(ThreadId::UNKNOWN),
+            interrupt: None,
         };
         SampleStack(self.node(owner, stack.frames.iter().rev(), event.time))
     }

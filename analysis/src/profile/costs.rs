@@ -40,12 +40,22 @@ impl StackCosts {
         StackCosts::default()
     }
 
+    /// About how many bytes of memory [`StackCosts::profile`] takes in addition, at most.
+    #[must_use]
+    pub fn profile_bytes(&self) -> u64 {
+        self.stacks.profile_bytes()
+    }
+
     /// The stack of an event is needed, for the thread `tid` of a process.
     pub fn expect(&mut self, event: &EventRef, process: Option<ProcessIndex>, tid: ThreadId) {
         if self.pending.len() >= MAX_PENDING {
             self.settle_early();
         }
-        let owner = Owner { process, tid };
+        let owner = Owner {
+            process,
+            tid,
+            interrupt: None,
+        };
         let new = Pending {
             owner,
             time: event.time,
@@ -160,9 +170,7 @@ impl StackCosts {
 /// Ticks of a clock in 100 ns.
 fn duration(clock: &Clock, ticks: u64) -> u64 {
     let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
-    let begin = clock.time(Ticks::new(0)).get();
-    let end = clock.time(Ticks::new(ticks)).get();
-    u64::try_from(end.saturating_sub(begin)).unwrap_or(0)
+    u64::try_from(clock.duration(Ticks::new(0), Ticks::new(ticks))).unwrap_or(0)
 }
 
 #[cfg(test)]

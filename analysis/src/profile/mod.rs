@@ -25,6 +25,7 @@ mod collector;
 mod costs;
 mod frames;
 mod il_maps;
+mod interrupt;
 mod locations;
 mod recursion;
 mod stacks;
@@ -40,6 +41,7 @@ pub use collector::{SampleCollector, SampleStack};
 pub use costs::StackCosts;
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
 pub use il_maps::IlMaps;
+pub use interrupt::ProcessorInterrupt;
 pub use totals::{Callee, Caller, Focus, FrameTotal, ModuleTotal, Total};
 pub use tree::{CallNode, Root, TimedSample};
 pub use weight::{Intervals, Weight};
@@ -81,8 +83,12 @@ with_accessors! {
             measure: Measure,
             /// Samples that were collected with a stack, of all processes.
             with_stack: u64,
-            /// Samples of idle processors, which are part of the trees only on request.
+            /// Samples of idle processors, which are part of the trees only on request. What
+            /// interrupts an idle processor is work, and has a [root](Root::interrupt).
             idle: Weight,
+            /// Whether the samples are of all threads, also of threads that wait: the sampling
+            /// thread of .NET takes them.
+            is_thread_time: bool,
         }
         borrow {
             /// The intervals between samples of a processor as the recording states them for the

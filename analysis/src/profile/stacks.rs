@@ -3,6 +3,7 @@
 use etl_format::{ThreadId, Ticks};
 use foldhash::HashMap;
 
+use super::ProcessorInterrupt;
 use super::changes::{Changes, Unchanged};
 use super::weight::Weight;
 use crate::keys::ProcessIndex;
@@ -13,11 +14,13 @@ const RECENT: usize = 1 << 8;
 /// Means no node and no location.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The thread of samples. The process is `None` if it is not known yet.
+/// The thread of samples, or what interrupted an idle processor. The process is `None` if it is not
+/// known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub process: Option<ProcessIndex>,
     pub tid: ThreadId,
+    pub interrupt: Option<ProcessorInterrupt>,
 }
 
 /// A process, a thread of an unknown process, and an address.
@@ -284,6 +287,7 @@ mod tests {
     const OWNER: Owner = Owner {
         process: Some(ProcessIndex::new(0)),
         tid: ThreadId::new(8),
+        interrupt: None,
     };
 
     fn parent(stacks: &Stacks, node: u32) -> u32 {

@@ -1,10 +1,11 @@
 //! The call tree of a profile.
 
+use super::interrupt::ProcessorInterrupt;
 use super::weight::Weight;
 use crate::keys::ProcessIndex;
 use etl_format::{ProcessId, ThreadId, Ticks};
 
-/// The samples of a process, or of a thread.
+/// The samples of a process, of a thread, or of what interrupted an idle processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Root {
@@ -12,7 +13,10 @@ pub struct Root {
     pub process: Option<ProcessIndex>,
     /// Its id.
     pub pid: Option<ProcessId>,
-    /// File name of the process; empty if no event states it.
+    /// What interrupted idle processors, if these are the samples of that; the process is the idle
+    /// process, and there is no thread.
+    pub interrupt: Option<ProcessorInterrupt>,
+    /// File name of the process, or `DPC of processor 2`; empty if no event states it.
     pub process_name: Box<str>,
     /// The thread, if each thread has a tree of its own.
     pub tid: Option<ThreadId>,
@@ -25,9 +29,12 @@ pub struct Root {
 }
 
 impl Root {
-    /// Name and id of the process: `Orders.exe (4312)`.
+    /// Name and id of the process: `Orders.exe (4312)`, or `DPC of processor 2`.
     #[must_use]
     pub fn process_label(&self) -> String {
+        if self.interrupt.is_some() {
+            return self.process_name.to_string();
+        }
         let name = if self.process_name.is_empty() {
             "?"
         } else {

@@ -57,6 +57,8 @@ impl AddAssign for Weight {
 pub struct Intervals {
     /// The times from which on they are used, and the intervals in 100 ns.
     list: Vec<(Ticks, u32)>,
+    /// Whether the sampling thread of .NET takes the samples.
+    is_of_dotnet: bool,
 }
 
 impl Intervals {
@@ -100,7 +102,14 @@ impl Intervals {
             return false;
         }
         self.list.push((Ticks::MIN, DOTNET_INTERVAL));
+        self.is_of_dotnet = true;
         true
+    }
+
+    /// Whether the samples are of all threads, also of threads that wait.
+    #[must_use]
+    pub fn are_of_all_threads(&self) -> bool {
+        self.is_of_dotnet
     }
 
     /// The intervals in a span of time, in 100 ns.
@@ -150,6 +159,7 @@ mod tests {
                 (Ticks::new(20), 3),
                 (Ticks::new(30), 9),
             ],
+            ..Intervals::default()
         };
         for (span, expected) in [
             ((0, 5), &[7][..]),

@@ -8,6 +8,7 @@
 )]
 
 mod lives;
+mod numbers;
 
 use etl_analysis::behavior::io::Io;
 use etl_analysis::behavior::waits::Waits;

@@ -199,8 +199,8 @@ impl SampleArgs {
         other: O,
     ) -> Result<Export<O>, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
-        let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
+        let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let options = if self.idle {
             options.with_idle()
         } else {
@@ -209,9 +209,11 @@ impl SampleArgs {
         let profiled = profile(
             &self.recording,
             &self.recording.files,
+            self.recording.processes.selector(),
             &symbols,
             options,
             |range| (samples.within(range), other),
+            |(samples, _)| samples.profile_bytes(),
             |(samples, _), machine, options| samples.profile(machine, options),
         )?;
         Ok(Export { sink, profiled })

@@ -175,6 +175,7 @@ fn repack<S: Source>(
     sink: &mut Sink,
     repacker: Repacker<'_>,
 ) -> Result<RepackReport, Failure> {
+    about.ensure_whole_stream("`etlkit convert` converts the intact parts of a stream")?;
     let mut progress = Progress::new(source.size().unwrap_or(0), Printing::Nothing);
     let mut out = FailureFlag {
         out: BufWriter::with_capacity(CHUNK, sink.file()),

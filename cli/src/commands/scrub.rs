@@ -22,6 +22,13 @@ use crate::schemas::SchemaArgs;
 /// Shorter texts occur in every trace by chance.
 const MIN_SECRET: usize = 3;
 
+/// Bytes of the longest text: no record is longer.
+const MAX_SECRET: usize = 64 << 10;
+
+/// Bytes of memory for each byte of a text to remove, about: the tables that look for it in any
+/// encoding and case take 700.
+const SECRET_MEMORY: u64 = 1 << 10;
+
 /// Arguments of `etlkit scrub`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -60,13 +67,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=ACTION", value_parser = field)]
     field: Vec<FieldAction>,
     /// Remove this text everywhere, in upper and lower case and in any encoding; may be repeated
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     secret: Vec<String>,
     /// Remove the texts in this file, one per line; may be repeated
     #[arg(long, value_name = "FILE")]
     secrets_file: Vec<PathBuf>,
     /// Salt of the hashes: equal salts give equal replacements [default: random]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     salt: Option<String>,
     /// Length of the replacements
     #[arg(long, value_parser = one_of(LENGTHS), default_value = "keep")]
@@ -210,6 +217,7 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
                 .hint("list longer texts, or replace whole values with --field and --set"),
         );
     }
+    ensure_bounded(&secrets, args.rewrite.input.memory(0))?;
     let mask = match &args.salt {
         Some(salt) if salt.is_empty() => {
             return Err(
@@ -224,6 +232,23 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
         .policy(policy)
         .secrets(secrets)
         .lengths(args.lengths))
+}
+
+/// Fails if the texts to remove are too long for so many bytes of memory.
+fn ensure_bounded(secrets: &[String], memory: u64) -> Result<(), Failure> {
+    if let Some(index) = secrets.iter().position(|text| text.len() > MAX_SECRET) {
+        let what = format!("secret {}", index + 1);
+        let message = format!("is longer than {} KiB, as no record is", MAX_SECRET >> 10);
+        return Err(Failure::new(what, message).hint("list one text per line"));
+    }
+    let total: usize = secrets.iter().map(String::len).sum();
+    let max_total = memory / SECRET_MEMORY;
+    if total as u64 > max_total {
+        let message = format!("are longer than {} KiB together", max_total >> 10);
+        let failure = Failure::new("the secrets", message);
+        return Err(failure.hint("--max-memory allows more; or scrub several times"));
+    }
+    Ok(())
 }
 
 /// The lines of a file of texts.

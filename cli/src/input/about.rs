@@ -51,18 +51,26 @@ impl About {
     /// # Errors
     /// If a part of the stream is damaged or missing.
     pub fn check_stream(&self, mode: Mode) -> Result<(), Failure> {
+        match mode {
+            Mode::Strict => self.ensure_whole_stream(OMIT_STRICT),
+            Mode::Salvage => Ok(()),
+        }
+    }
+
+    /// Checks that an EventPipe stream was converted as a whole; `hint` says what to do otherwise.
+    ///
+    /// # Errors
+    /// If a part of the stream is damaged or missing.
+    pub fn ensure_whole_stream(&self, hint: &str) -> Result<(), Failure> {
         let Some(conversion) = &self.head.conversion else {
             return Ok(());
         };
-        if mode != Mode::Strict {
-            return Ok(());
-        }
         let message = match (conversion.damage.first(), conversion.cut_offset) {
             (Some(fault), _) => format!("this EventPipe stream is damaged: {}", fault.error),
             (None, Some(offset)) => format!("this EventPipe stream is cut at offset {offset:#x}"),
             (None, None) => return Ok(()),
         };
-        Err(Failure::new(&self.name, message).hint(OMIT_STRICT))
+        Err(Failure::new(&self.name, message).hint(hint))
     }
 
     /// The failure of reading the trace in this mode; `--strict` chooses [`Mode::Strict`].

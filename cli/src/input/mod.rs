@@ -2,6 +2,7 @@
 
 mod about;
 mod args;
+mod opened;
 mod twice;
 
 use std::fs::File;
@@ -19,6 +20,7 @@ use crate::open_files;
 pub(crate) use about::About;
 pub(crate) use args::InputArgs;
 pub(crate) use etl_events::input::{AnySource, binary_format, is_same_file, what};
+pub(crate) use opened::{forget_opened, note_opened, was_opened};
 pub(crate) use twice::{reject_twice, stdin_twice};
 
 /// The name of `-` in messages and reports.
@@ -233,8 +235,9 @@ fn stdin() -> Bytes {
     Bytes::Pipe(Box::new(io::stdin().lock()))
 }
 
-/// Opens a file for reading.
+/// Opens a file for reading, as an input of this run.
 pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
+    note_opened(path);
     input::open_file(path).map_err(|error| not_opened(&display(path), &error))
 }
 

@@ -68,7 +68,9 @@ fn full_disk_while_unpacking_is_reported() {
 #[test]
 fn missing_directory_for_temporary_files_is_named() {
     let here = directory(&[("t.etl", &large())]);
-    let piped = vec![0; 17 << 20];
+    // A trace that does not fit into the memory for pipes.
+    let mut piped = large();
+    piped.resize(17 << 20, 0);
     let run = |args: &[&str], input: &[u8]| -> CommandOutput {
         let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
         command

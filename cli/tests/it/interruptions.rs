@@ -226,8 +226,9 @@ fn ignored_signals_end_nothing() {
             .unwrap();
         // Until the shell has become the command.
         let comm = format!("/proc/{}/comm", child.id());
-        let is_shell = || std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "sh");
-        while is_shell() && child.try_wait().unwrap().is_none() {
+        let is_command =
+            || std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "etlkit");
+        while !is_command() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
         let _ = kill_process(Pid::from_child(&child), signal);

@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod at_once;
 #[cfg(unix)]
 mod closed_pipes;
 mod common;
@@ -36,7 +37,9 @@ mod missing_header;
 #[cfg(unix)]
 mod named_pipes;
 mod nettrace;
+mod numbers;
 mod options;
+mod outputs;
 mod packed_inputs;
 mod provider_names;
 mod report_formats;

@@ -1,8 +1,10 @@
 //! EventPipe streams (`.nettrace`) as input of the commands, and `etlkit convert`.
 
+use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
+use std::process::Command;
 
-use etl_test_support::{needs, trace};
+use etl_test_support::{needs, node_packages, root, trace};
 use serde_json::Value;
 use zip::write::SimpleFileOptions;
 
@@ -160,17 +162,186 @@ fn convert_writes_the_trace_of_a_stream() {
     assert_eq!(etlkit(here.path(), &["dump", "a.etl"]).out, of_stream);
 }
 
-/// The program counted its collections by generation and its exceptions.
+/// A report of `etlkit analyze` on a recorded stream.
+fn analyzed(report: &str, stream: &str) -> Value {
+    let path = trace(&format!("nettrace/{stream}.nettrace.gz"));
+    let here = directory(&[]);
+    let arguments = [
+        "analyze",
+        report,
+        path.to_str().unwrap(),
+        "--format",
+        "json",
+    ];
+    serde_json::from_str(&etlkit(here.path(), &arguments).out).unwrap()
+}
+
+/// What the programs of the streams counted themselves, by the manifest of the streams.
+fn counted_by_program(stream: &str) -> Value {
+    let manifest = std::fs::read_to_string(trace("nettrace/manifest.json")).unwrap();
+    let manifest: Vec<Value> = serde_json::from_str(&manifest).unwrap();
+    let file = format!("{stream}.nettrace.gz");
+    let mut rows = manifest.into_iter();
+    let row = rows.find(|row| row["file"] == file.as_str()).unwrap();
+    row["oracle"].clone()
+}
+
+/// Streams with all events of the runtime's ordinary keywords.
+const COUNTED: [&str; 4] = ["3.1-1CCBD-5", "8.0-1CCBD-5", "8.0-sampled", "10.0-1CCBD-5"];
+
 #[needs(traces)]
 #[test]
-fn a_recorded_stream_has_what_its_program_counted() {
+fn streams_have_the_collections_that_programs_counted() {
+    for stream in COUNTED {
+        let report = analyzed("gc", stream);
+        let collections = report["gcs"].as_array().unwrap();
+        // A program counts a collection of a generation for each lower one.
+        let expected = counted_by_program(stream)["gc"].clone();
+        for generation in 0..3_u64 {
+            let older = |gc: &&Value| gc["generation"].as_u64().unwrap() >= generation;
+            let found = collections.iter().filter(older).count() as u64;
+            assert_eq!(
+                expected[generation as usize], found,
+                "{stream}: {generation}"
+            );
+        }
+    }
+}
+
+#[needs(traces)]
+#[test]
+fn streams_have_the_exceptions_that_programs_caught() {
+    for stream in COUNTED {
+        let mut caught = counted_by_program(stream)["caught"].as_u64().unwrap();
+        // .NET 10 has one event for an exception that is thrown again.
+        if stream.starts_with("10.0") {
+            caught -= 1;
+        }
+        assert_eq!(analyzed("exceptions", stream)["count"], caught, "{stream}");
+    }
+}
+
+#[needs(traces)]
+#[test]
+fn streams_have_the_lock_waits_that_programs_counted() {
+    for stream in COUNTED {
+        let counted = counted_by_program(stream);
+        let report = analyzed("contention", stream);
+        let mut waits = 0;
+        for thread in report["lock_waits"].as_array().unwrap() {
+            // The program counts waits of its main thread; others are the runtime's own.
+            if thread["tid"] == thread["pid"] {
+                waits += thread["count"].as_u64().unwrap();
+            }
+        }
+        assert_eq!(counted["contended"], waits, "{stream}");
+    }
+}
+
+#[needs(traces)]
+#[test]
+fn streams_have_the_finalizers_that_programs_counted() {
     let here = directory(&[]);
-    let stream = trace("nettrace/8.0-1CCBD-5.nettrace.gz");
-    let stream = stream.to_str().unwrap();
-    let said = etlkit(here.path(), &["analyze", "gc", stream]);
-    assert!(said.out.contains("  9 collections\n"), "{}", said.out);
-    let said = etlkit(here.path(), &["analyze", "exceptions", stream]);
-    assert!(said.out.contains("  10 exceptions\n"), "{}", said.out);
+    for stream in COUNTED.into_iter().filter(|name| *name != "8.0-sampled") {
+        let path = trace(&format!("nettrace/{stream}.nettrace.gz"));
+        let path = path.to_str().unwrap();
+        let select = [
+            "dump",
+            path,
+            "--event",
+            "FinalizeObject*",
+            "--format",
+            "jsonl",
+        ];
+        let mut by_type: BTreeMap<String, u64> = BTreeMap::new();
+        for line in etlkit(here.path(), &select).out.lines() {
+            let event: Value = serde_json::from_str(line).unwrap();
+            *by_type
+                .entry(event["fields"]["TypeID"].to_string())
+                .or_default() += 1;
+        }
+        // The program has one type with a finalizer, the libraries have others.
+        let finalized = counted_by_program(stream)["finalized"].as_u64().unwrap();
+        assert!(
+            by_type.values().any(|count| *count == finalized),
+            "{by_type:?}"
+        );
+    }
+}
+
+/// Each sample of the sampling thread is a millisecond of its thread.
+#[needs(traces, node)]
+#[test]
+fn speedscope_opens_the_profile_of_a_stream() {
+    let path = trace("nettrace/8.0-sampled.nettrace.gz");
+    let here = directory(&[]);
+    let output = [
+        "export",
+        "speedscope",
+        path.to_str().unwrap(),
+        "-o",
+        "a.json",
+    ];
+    assert_eq!(etlkit(here.path(), &output).code, 0);
+    let opened = Command::new("node")
+        .arg(root().join("tests/foreign/speedscope_import.cjs"))
+        .args([node_packages(), here.path().join("a.json")])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&opened.stderr);
+    assert!(opened.status.success(), "{}", error.lines().last().unwrap());
+    let group: Value = serde_json::from_slice(&opened.stdout).unwrap();
+    let profiles = group["profiles"].as_array().unwrap();
+    let sum: u64 = profiles.iter().map(|p| p["total"].as_u64().unwrap()).sum();
+    assert_eq!(sum, 2_520_000_000);
+    let main = &profiles[0];
+    assert_eq!(main["unit"], "nanoseconds");
+    // The main thread is in this method all the time.
+    assert_eq!(main["frames"]["Work.dll!Work.Main"]["total"], main["total"]);
+}
+
+#[test]
+fn rewriting_commands_refuse_damaged_streams() {
+    let stream = sample();
+    let cut = &stream[..stream.len() - 1];
+    let here = directory(&[("a.nettrace", &stream), ("cut.nettrace", cut)]);
+    for command in [
+        &["merge", "a.nettrace", "cut.nettrace", "-o", "merged.etl"][..],
+        &["compress", "cut.nettrace", "-o", "compressed.etl"],
+    ] {
+        let said = etlkit(here.path(), command);
+        assert_eq!(said.code, 2, "{command:?}");
+        assert!(said.err.contains("is cut at offset"), "{}", said.err);
+        assert_eq!(names(here.path()), ["a.nettrace", "cut.nettrace"]);
+    }
+    let salvaged = [
+        "merge",
+        "a.nettrace",
+        "cut.nettrace",
+        "-o",
+        "merged.etl",
+        "--salvage",
+    ];
+    assert!(etlkit(here.path(), &salvaged).code < 2);
+    let whole = ["compress", "a.nettrace", "-o", "compressed.etl"];
+    assert_eq!(etlkit(here.path(), &whole).code, 0);
+}
+
+/// The events of .NET 10 have no address of the thrower, and none of a rethrow.
+#[needs(traces)]
+#[test]
+fn exceptions_of_net_10_are_thrown_where_their_stack_says() {
+    let here = directory(&[]);
+    let stream = trace("nettrace/10.0-1CCBD-5.nettrace.gz");
+    let said = etlkit(
+        here.path(),
+        &["analyze", "exceptions", stream.to_str().unwrap()],
+    );
+    assert!(said.out.contains("  9 exceptions\n"), "{}", said.out);
+    for thrower in ["Work.dll!Work.Throw", "Work.dll!Work.Exceptions"] {
+        assert!(said.out.contains(thrower), "{}", said.out);
+    }
+    assert!(!said.out.contains("System.Runtime.EH"), "{}", said.out);
 }
 
 #[needs(traces)]
@@ -193,7 +364,8 @@ fn a_recorded_profile_has_the_methods_of_its_program() {
     let here = directory(&[]);
     let stream = trace("nettrace/8.0-sampled.nettrace.gz");
     let said = etlkit(here.path(), &["analyze", "cpu", stream.to_str().unwrap()]);
-    assert!(said.out.contains("  2520 samples: 2.520 s"), "{}", said.out);
+    let heading = "  2520 samples: 2.520 s of thread time, one sample of each thread per 1 ms\n";
+    assert!(said.out.contains(heading), "{}", said.out);
     for method in ["Work.dll!Work.Main", "!System.Threading.Thread.Sleep"] {
         assert!(said.out.contains(method), "{}", said.out);
     }

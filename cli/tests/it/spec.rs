@@ -94,6 +94,49 @@ fn spec_says_why_a_provider_has_no_keywords() {
 }
 
 #[test]
+fn spec_events_states_the_alignment_of_structs() {
+    let here = directory(&[]);
+    let said = etlkit(
+        here.path(),
+        &[
+            "spec",
+            "events",
+            "runtime",
+            "GCLOHCompact",
+            "--format",
+            "json",
+        ],
+    );
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let fields = json[0]["fields"].as_array().unwrap();
+    let values = fields.iter().find(|field| field["align"] == "c");
+    assert!(values.is_some_and(|field| field["type"].as_str().unwrap().starts_with("Struct")));
+    assert!(fields.iter().any(|field| field["align"].is_null()));
+}
+
+#[test]
+fn spec_mask_names_the_levels_of_core() {
+    let here = directory(&[]);
+    let said = etlkit(
+        here.path(),
+        &["spec", "mask", "runtime", "0x90", "--level", "4"],
+    );
+    for line in [
+        "level 4 has no loads of compiled methods in .NET Core",
+        "141 MethodLoad_V2  level 4 only (.NET Framework only)",
+        "144 MethodUnloadVerbose_V2  from level 4  version",
+    ] {
+        assert!(said.out.contains(line), "{line}: {}", said.out);
+    }
+    let tables = etlkit(here.path(), &["spec", "tables", "--level", "4"]);
+    assert!(
+        tables.out.contains("Load events (.NET Core: None) [X47]"),
+        "{}",
+        tables.out
+    );
+}
+
+#[test]
 fn spec_line_notes_names_that_nothing_has_with_the_nearest_ones() {
     let here = directory(&[]);
     for (line, note) in [

@@ -171,6 +171,18 @@ pub const KINDS: [(&str, Maker); 22] = [
     ("tiny", |_| vec![opaque(0xc0ee, &[0; 4])]),
 ];
 
+/// A sample with a stack of addresses that no other has.
+pub fn sampled_stack(n: u64) -> Vec<Vec<u8>> {
+    const DEPTH: u64 = 100;
+    let sample = words(&[0x1000 * n, 12], []);
+    let addresses = (0..DEPTH).map(|i| 0x1000 * (DEPTH * n + i));
+    let stack = words(&[at(n) as u64, 12 << 32 | 8], addresses);
+    vec![
+        perfinfo(true, 0x0f2e, at(n), None, &[], &sample),
+        system(true, 0x1820, at(n), &stack),
+    ]
+}
+
 /// The records of a kind.
 pub fn kind(name: &str) -> Maker {
     KINDS.iter().find(|(known, _)| *known == name).unwrap().1

@@ -156,6 +156,32 @@ fn reports_keep_the_budget_that_they_are_given() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Commands whose results are larger than what they were made from.
+const RESULTS: [&[&str]; 6] = [
+    &["analyze", "cpu", "t.etl", "--format", "json"],
+    &["analyze", "cpu", "t.etl", "--tree", "--format", "csv"],
+    &["export", "firefox", "t.etl", "-o", "out", "--force"],
+    &["export", "pprof", "t.etl", "-o", "out", "--force"],
+    &["export", "flamegraph", "t.etl", "-o", "out", "--force"],
+    &["export", "speedscope", "t.etl", "-o", "out", "--force"],
+];
+
+#[test]
+fn results_keep_the_budget_that_they_are_given() {
+    let stacks = hostile::growing("stacks", hostile::sampled_stack, 4 << 20);
+    let processes = hostile::growing("processes", hostile::kind("processes"), 16 << 20);
+    let info: &[&str] = &["info", "--format", "json", "t.etl"];
+    let mut found = Vec::new();
+    // Too little for reading, for the result, and for neither.
+    for mib in [32, 96, 160, 512] {
+        let memory = format!("{mib}M");
+        let options = ["--max-memory", &memory];
+        found.extend(beyond(&RESULTS, &stacks, &options, mib * MIB));
+        found.extend(beyond(&[info], &processes, &options, mib * MIB));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn memory_is_tied_to_the_size_of_the_trace() {
     let mut found = Vec::new();

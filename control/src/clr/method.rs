@@ -10,7 +10,8 @@ pub enum Code {
     /// Compiled at run time from IL that was made at run time (`DynamicMethod`). It is destroyed on
     /// its own when it is no longer referenced.
     Dynamic,
-    /// A helper of the runtime itself. It has a load event; it is never unloaded or enumerated.
+    /// A helper of the runtime itself. In .NET Framework it has a load event; it is never unloaded
+    /// or enumerated.
     Helper,
 }
 

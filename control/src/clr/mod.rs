@@ -28,32 +28,27 @@
 //! assert!(Rundown::new(0x138, 5).brackets(Enumeration::End));
 //! ```
 //!
-//! Below level 4 the CLR raises none of these. Sources: the documents' two tables of keyword
-//! combinations, the event tracing source of .NET Core 3.1, and the events of real traces.
+//! Below level 4 the CLR raises none of these. .NET Core raises less than .NET Framework:
+//! [`Runtime::in_core`] has its rules, which were measured on .NET Core 3.1, .NET 8 and .NET 10.
+//! Other sources: the documents' two tables of keyword combinations, the event tracing source of
+//! .NET Core 3.1, and the events of real traces.
 
 /// The rules that both providers share.
 macro_rules! rules_of {
     ($provider:ident) => {
-        impl From<CombinedEnablement> for $provider {
-            /// Enabled by several sessions at once.
-            fn from(sessions: CombinedEnablement) -> Self {
-                $provider(sessions)
-            }
-        }
-
         impl $provider {
             /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
             #[must_use]
             pub fn new(mask: u64, level: u8) -> Self {
                 let session = crate::enable::Enablement::new(level, mask);
-                $provider(CombinedEnablement::of(&[session]))
+                $provider::from(CombinedEnablement::of(&[session]))
             }
 
             /// Whether the provider is enabled at this level for one of these keywords, or at all
             /// if `keywords` is 0. The CLR checks this before it raises an event.
             #[must_use]
             pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
-                self.0.raises(level, keywords)
+                self.sessions.raises(level, keywords)
             }
 
             /// The same check at the level of almost all events.

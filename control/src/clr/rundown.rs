@@ -5,7 +5,7 @@ use crate::enable::{CombinedEnablement, EventKey};
 use etl_schema::EventSchema;
 pub use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{
-    COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
+    COMPILATION, END_RUNDOWN, GC, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
     START_RUNDOWN, THREADING,
 };
 
@@ -14,7 +14,7 @@ use etl_schema::clr::keyword::{
 /// Everything is raised on the call that enables the provider, by each CLR that is running then. In
 /// one process, on one thread, an enumeration is: `RuntimeInformationDCStart`, the settings of
 /// tiered compilation, the `Init` marker, domains with their assemblies, modules and methods,
-/// threads, the `Complete` marker.
+/// threads, the settings of the collector, the `Complete` marker.
 ///
 /// ```
 /// use etl_control::clr::{Enumeration, Loader, Rundown};
@@ -24,9 +24,18 @@ use etl_schema::clr::keyword::{
 /// assert!(rundown.loader(Enumeration::End, Loader::Module));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rundown(CombinedEnablement);
+pub struct Rundown {
+    sessions: CombinedEnablement,
+}
 
 rules_of!(Rundown);
+
+impl From<CombinedEnablement> for Rundown {
+    /// Enabled by several sessions at once.
+    fn from(sessions: CombinedEnablement) -> Self {
+        Rundown { sessions }
+    }
+}
 
 impl Rundown {
     /// Whether the CLR does anything for this enumeration. `RuntimeInformationDCStart` comes before
@@ -91,6 +100,22 @@ impl Rundown {
         self.is_enabled(which) && self.is_on(THREADING)
     }
 
+    /// `TieredCompilationSettingsDCStart`, which only an enumeration has (erratum X52).
+    #[must_use]
+    pub fn tiering_settings(self) -> bool {
+        let enumerates = Enumeration::ALL
+            .into_iter()
+            .any(|which| self.enumerates(which));
+        enumerates && self.is_on(COMPILATION)
+    }
+
+    /// `GCSettingsRundown`. The event has no keyword, but the CLR checks `GC`; nothing has to be
+    /// enumerated (erratum X52).
+    #[must_use]
+    pub fn collector_settings(self) -> bool {
+        self.is_any_enabled() && self.is_on(GC)
+    }
+
     /// Whether events have a stack event, which follows them.
     #[must_use]
     pub fn stacks(self) -> bool {
@@ -129,6 +154,7 @@ impl Rundown {
         };
         match id {
             0 => self.stacks(),
+            10 => self.collector_settings(),
             141 | 142 => self.raises_method(which, Form::Plain),
             143 | 144 => self.raises_method(which, Form::Verbose),
             145..=148 => self.brackets(which),
@@ -140,7 +166,7 @@ impl Rundown {
             159 => self.threads(Start) || self.threads(End),
             160 | 161 => self.loader(which, Loader::ModuleRange),
             187 => self.is_any_enabled(),
-            280 => self.is_any_enabled() && self.is_on(COMPILATION),
+            280 => self.tiering_settings(),
             _ => self.is_any_enabled() && self.is_enabled_for(event.level, event.keyword),
         }
     }

@@ -4,8 +4,9 @@ use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE, key_of};
 use crate::enable::{CombinedEnablement, EventKey};
 use etl_schema::EventSchema;
 use etl_schema::clr::keyword::{
-    APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK,
-    STACK, START_ENUMERATION, THREADING,
+    APP_DOMAIN_RESOURCES, END_ENUMERATION, GC, GC_HEAP_COLLECT, GC_HEAP_DUMP, IL_MAP, JIT, LOADER,
+    METHOD_DIAGNOSTIC, NGEN, OVERRIDE_NGEN, PERF_TRACK, SAMPLED_HIGH, SAMPLED_LOW, STACK,
+    START_ENUMERATION, THREADING, TYPE,
 };
 
 /// The runtime provider, as the CLR sees it enabled.
@@ -14,18 +15,64 @@ use etl_schema::clr::keyword::{
 /// use etl_control::clr::{Code, Form, Method, Runtime, Unload};
 ///
 /// let method = Method::new(Code::Jitted);
-/// // At level 4 the load event has no names.
+/// // At level 4 the load event has no names, and .NET Core does not raise it at all.
 /// assert_eq!(Runtime::new(0x10, 4).method_load(method), Some(Form::Plain));
+/// assert_eq!(Runtime::new(0x10, 4).in_core().method_load(method), None);
 /// assert_eq!(Runtime::new(0x10, 5).method_load(method), Some(Form::Verbose));
 /// // The unload event also needs EndEnumerationKeyword.
 /// assert_eq!(Runtime::new(0x10, 5).method_unload(method, Unload::OwnerGone), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Runtime(CombinedEnablement);
+pub struct Runtime {
+    sessions: CombinedEnablement,
+    /// Whether only the rules of .NET Core apply.
+    is_core: bool,
+}
 
 rules_of!(Runtime);
 
+impl From<CombinedEnablement> for Runtime {
+    /// Enabled by several sessions at once.
+    fn from(sessions: CombinedEnablement) -> Self {
+        Runtime {
+            sessions,
+            is_core: false,
+        }
+    }
+}
+
+/// Events that .NET Framework raises and .NET Core does not: phases of marking, the number of
+/// working threads, resources of app domains, threads that end or enter a domain, signatures of
+/// assemblies, and inlining with ANSI texts.
+fn is_of_framework_only(id: u16) -> bool {
+    matches!(
+        id,
+        25..=28 | 60 | 83 | 84 | 86 | 87 | 181..=184 | 186 | 189
+    )
+}
+
 impl Runtime {
+    /// The rules of .NET Core, which raises less than .NET Framework. Without this, an event counts
+    /// as raised if either of them raises it.
+    ///
+    /// - Loads of compiled and dynamic methods need level 5; at level 4 there are only unloads
+    ///   (erratum X47).
+    /// - Precompiled methods and helpers have no load events, whatever the mask (erratum X48).
+    /// - The maps from IL to native code need `Jit` as well (erratum X49).
+    /// - Some events never come (erratum X50).
+    #[must_use]
+    pub fn in_core(self) -> Self {
+        Runtime {
+            is_core: true,
+            ..self
+        }
+    }
+
+    /// The lowest level at which a compiled method has a load event.
+    fn jit_load_level(self) -> u8 {
+        if self.is_core { VERBOSE } else { INFORMATIONAL }
+    }
+
     /// Whether the object has a load event.
     #[must_use]
     pub fn loads(self, what: Loader) -> bool {
@@ -45,8 +92,11 @@ impl Runtime {
     #[must_use]
     pub fn method_load(self, method: Method) -> Option<Form> {
         let raised = match method.code {
-            Code::Jitted | Code::Dynamic | Code::Helper => self.is_on(JIT),
-            Code::Precompiled => self.precompiled() && self.is_on(START_ENUMERATION),
+            Code::Jitted | Code::Dynamic => self.is_enabled_for(self.jit_load_level(), JIT),
+            Code::Helper => !self.is_core && self.is_on(JIT),
+            Code::Precompiled => {
+                !self.is_core && self.precompiled() && self.is_on(START_ENUMERATION)
+            }
         };
         raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
@@ -83,10 +133,34 @@ impl Runtime {
         self.is_enabled_for(VERBOSE, JIT)
     }
 
-    /// `MethodILToNativeMap`, after a method was compiled. Needs no other keyword.
+    /// `MethodILToNativeMap`, after a method was compiled. Only .NET Core also needs `Jit`.
     #[must_use]
     pub fn il_map(self) -> bool {
-        self.is_enabled_for(VERBOSE, IL_MAP)
+        let has_jit = !self.is_core || self.is_enabled_for(VERBOSE, JIT);
+        has_jit && self.is_enabled_for(VERBOSE, IL_MAP)
+    }
+
+    /// `MethodDetails`, which goes with the load event of a method.
+    #[must_use]
+    pub fn method_details(self) -> bool {
+        self.is_on(METHOD_DIAGNOSTIC) && self.is_enabled_for(VERBOSE, JIT)
+    }
+
+    /// `BulkType`, which goes with the events that name types: sampled allocations, finalized
+    /// objects and heap dumps.
+    #[must_use]
+    pub fn types(self) -> bool {
+        let are_named = self.is_on(SAMPLED_HIGH | SAMPLED_LOW)
+            || self.is_enabled_for(VERBOSE, GC)
+            || self.heap_dump();
+        are_named && self.is_on(TYPE)
+    }
+
+    /// The nodes, edges and roots of a heap dump: the collection that writes them is requested by
+    /// `GCHeapCollect`.
+    #[must_use]
+    pub fn heap_dump(self) -> bool {
+        self.is_on(GC_HEAP_DUMP) && self.is_on(GC_HEAP_COLLECT)
     }
 
     /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword selects them.
@@ -114,7 +188,14 @@ impl Runtime {
     /// Like `raises`, for the header of an event.
     #[must_use]
     pub fn raises_event(self, event: EventKey) -> bool {
+        if self.is_core && is_of_framework_only(event.id) {
+            return false;
+        }
         match event.id {
+            // These need more than their own keyword (erratum X51).
+            15 => self.types(),
+            16..=19 | 36..=38 => self.heap_dump(),
+            72 => self.method_details(),
             82 => self.stacks(),
             85..=87 => self.threads(),
             135..=140 | 149 | 150 => false,

@@ -19,12 +19,24 @@ const DC_END: &str = "DCEnd events";
 /// What a combination of keywords selects, in one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
-    /// The events that shipped runtimes raise according to the predicates, such as "Load events".
+    /// The events that shipped runtimes raise according to the predicates, such as "Load events";
+    /// .NET Core may raise less.
     pub shipped: &'static str,
     /// What the documents say.
     pub documented: &'static str,
     /// The erratum that says why they differ; `None` if they agree.
     pub erratum: Option<&'static str>,
+    /// What .NET Core raises, if it differs from .NET Framework.
+    pub core: Option<CoreCell>,
+}
+
+/// What .NET Core raises instead of what .NET Framework raises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoreCell {
+    /// The events, such as "Unload events".
+    pub raised: &'static str,
+    /// The erratum with the evidence.
+    pub erratum: &'static str,
 }
 
 impl Cell {
@@ -34,7 +46,14 @@ impl Cell {
             shipped: text,
             documented: text,
             erratum: None,
+            core: None,
         }
+    }
+
+    /// The same, with what .NET Core raises according to its own rules.
+    fn in_core(self, raised: &'static str, erratum: &'static str) -> Self {
+        let core = (raised != self.shipped).then_some(CoreCell { raised, erratum });
+        Cell { core, ..self }
     }
 
     fn new(shipped: &'static str, documented: &'static str, erratum: &'static str) -> Self {
@@ -43,6 +62,7 @@ impl Cell {
             shipped,
             documented,
             erratum,
+            core: None,
         }
     }
 }
@@ -114,22 +134,19 @@ fn row_1(mask: u64, level: u8) -> Row {
         Loader::ALL.into_iter().any(|what| runtime.unloads(what)),
     );
     let ordinary = [Code::Jitted, Code::Precompiled].map(Method::new);
-    let methods = name_loads(
-        ordinary
-            .into_iter()
-            .any(|method| runtime.method_load(method).is_some()),
-        ordinary
-            .into_iter()
-            .any(|method| has_unload(runtime, method)),
-    );
-    let dynamic = Method::new(Code::Dynamic);
-    let dynamics = if mask & (JIT | NGEN) == NGEN {
-        NOT_APPLICABLE
-    } else {
-        name_loads(
-            runtime.method_load(dynamic).is_some(),
-            has_unload(runtime, dynamic),
-        )
+    let core = runtime.in_core();
+    let methods = Cell::agreed(name_method_loads(runtime, &ordinary));
+    // Loads of compiled methods depend on the level, loads of precompiled ones never come.
+    let erratum = if mask & JIT != 0 { "X47" } else { "X48" };
+    let methods = methods.in_core(name_method_loads(core, &ordinary), erratum);
+    let dynamic = [Method::new(Code::Dynamic)];
+    let dynamics = match mask & (JIT | NGEN) {
+        NGEN => NOT_APPLICABLE,
+        _ => name_method_loads(runtime, &dynamic),
+    };
+    let core_dynamics = match dynamics {
+        NOT_APPLICABLE => NOT_APPLICABLE,
+        _ => name_method_loads(core, &dynamic),
     };
     // Dynamic methods always have the verbose events, which the documents put on level 5.
     let documented = match dynamics {
@@ -137,11 +154,21 @@ fn row_1(mask: u64, level: u8) -> Row {
         _ if !shows_verbose(level) => NONE,
         as_shipped => as_shipped,
     };
-    let dynamics = Cell::new(dynamics, documented, "X02");
+    let dynamics = Cell::new(dynamics, documented, "X02").in_core(core_dynamics, "X47");
     Row {
         mask,
-        cells: vec![Cell::agreed(loader), Cell::agreed(methods), dynamics],
+        cells: vec![Cell::agreed(loader), methods, dynamics],
     }
+}
+
+/// The load and unload events of these methods.
+fn name_method_loads(runtime: Runtime, methods: &[Method]) -> &'static str {
+    name_loads(
+        methods
+            .iter()
+            .any(|&method| runtime.method_load(method).is_some()),
+        methods.iter().any(|&method| has_unload(runtime, method)),
+    )
 }
 
 /// Whether a method has an unload event for either reason.

@@ -74,6 +74,9 @@ fn tables_match_the_documents_cell_by_cell() {
                 (cell.shipped, None),
                 "{names}"
             );
+            // Only precompiled methods differ at the documents' level.
+            let is_precompiled_load = names == "NGen StartEnumeration" && *printed == "Load events";
+            assert_eq!(cell.core.is_some(), is_precompiled_load, "{names}");
         }
     };
     for (names, printed) in TABLE_1 {
@@ -214,6 +217,40 @@ fn runtime_raises_for_the_union_of_sessions() {
         jit.admits_keyword(keyword::JIT | keyword::NGEN),
         "and so it gets the event"
     );
+}
+
+#[test]
+fn in_core_raises_no_loads_of_compiled_methods_at_level_4() {
+    for code in [Code::Jitted, Code::Dynamic] {
+        let method = Method::new(code);
+        let at = |level| Runtime::new(0x90, level).in_core();
+        assert_eq!(at(4).method_load(method), None);
+        assert_eq!(at(5).method_load(method), Some(Form::Verbose));
+        assert!(at(4).method_unload(method, Unload::OwnerGone).is_some());
+    }
+    // Precompiled methods have no loads at any level.
+    let everything = Runtime::new(!keyword::OVERRIDE_NGEN, 5);
+    let precompiled = Method::new(Code::Precompiled);
+    assert!(everything.method_load(precompiled).is_some());
+    assert_eq!(everything.in_core().method_load(precompiled), None);
+}
+
+#[test]
+fn il_map_needs_jit_in_core_only() {
+    let alone = Runtime::new(keyword::IL_MAP, 5);
+    assert!(alone.il_map() && !alone.in_core().il_map());
+    let with_jit = Runtime::new(keyword::IL_MAP | keyword::JIT, 5);
+    assert!(with_jit.in_core().il_map());
+}
+
+proptest! {
+    /// .NET Core raises nothing that .NET Framework does not, as far as the rules go.
+    #[test]
+    fn in_core_raises_a_subset(mask in any::<u64>(), level in 0u8..8, id in 1u16..320) {
+        let event = crate::enable::EventKey { id, level: 4, keyword: mask & 0xffff_ffff };
+        let rules = Runtime::new(mask, level);
+        prop_assert!(rules.raises_event(event) || !rules.in_core().raises_event(event));
+    }
 }
 
 /// Masks of the keywords that matter, and some that do not.

@@ -155,6 +155,11 @@ impl Args {
         Err(wrong(&word, expected))
     }
 
+    /// All words that are left, switches included.
+    pub fn rest(&mut self) -> Vec<String> {
+        self.words.by_ref().map(|word| word.text).collect()
+    }
+
     pub fn is_empty(&mut self) -> bool {
         self.words.peek().is_none()
     }

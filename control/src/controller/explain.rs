@@ -5,7 +5,7 @@ use etl_schema::tables::{self, Provider, Registry, TableEvent, TableSet, windows
 
 use super::flags::{expand_kernel_flags, kernel_flag_names, kernel_groups, stack_events};
 use super::model::{Action, CommandLine, Keywords, ProviderRef, ProviderSpec, Session, Tool};
-use crate::enable::{Enablement, EventKey};
+use crate::enable::{Enablement, EventKey, Variant};
 use crate::{Error, mask, nearest_names};
 
 /// What an action of a command line enables, and which of its names are unknown.
@@ -38,7 +38,8 @@ pub struct ProviderExplanation<'a> {
     pub enablement: Option<Enablement>,
     /// The first keyword that the provider does not have.
     pub unknown_keyword: Option<UnknownName<'a>>,
-    /// Explanation of mask and level; `None` without `provider` or `enablement`.
+    /// Explanation of mask and level; `None` without `provider` or `enablement`, and for a mask of
+    /// EventPipe without keywords.
     pub mask: Option<mask::Explanation<'static>>,
     /// The events that the provider raises and that pass all filters of the enablement.
     pub events: Vec<&'static TableEvent>,
@@ -138,6 +139,7 @@ fn explain_action(action: &Action, tool: Tool) -> ActionExplanation<'_> {
             explanation.explain_providers(providers);
         }
         Action::CaptureState { providers, .. } => explanation.explain_providers(providers),
+        Action::Collect(collection) => explanation.explain_providers(&collection.providers),
         Action::Flush { .. }
         | Action::Stop { .. }
         | Action::Delete { .. }
@@ -213,21 +215,24 @@ fn explain_provider(spec: &ProviderSpec) -> ProviderExplanation<'_> {
 impl ProviderExplanation<'_> {
     fn explain_enablement(&mut self, enablement: Enablement) {
         if let Some(provider) = self.provider {
-            let mask = mask::explain(
-                TableSet::Shipped,
-                provider,
-                enablement.any,
-                enablement.level,
-            );
+            let is_empty = enablement.variant == Variant::EventPipe && enablement.any == 0;
+            // A mask of 0 would be explained as all keywords: this bit is of no keyword.
+            let any = if is_empty { NO_KEYWORD } else { enablement.any };
+            let mask = mask::explain(TableSet::Shipped, provider, any, enablement.level);
             let raised = mask.raised.iter().map(|raised| raised.event);
             self.events = raised
                 .filter(|event| enablement.admits(&event_key(event)))
                 .collect();
-            self.mask = Some(mask);
+            if !is_empty {
+                self.mask = Some(mask);
+            }
         }
         self.enablement = Some(enablement);
     }
 }
+
+/// A bit that is no keyword of a provider of .NET.
+const NO_KEYWORD: u64 = 1 << 63;
 
 fn unknown_provider(provider: &ProviderRef) -> Option<UnknownName<'_>> {
     match provider {

@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use super::args::word;
 use super::model::{
-    Action, CommandLine, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
-    Tool,
+    Action, CollectedProcess, Collection, CommandLine, KERNEL_SESSION, Keywords, OtherOption,
+    ProviderRef, ProviderSpec, Session, Tool,
 };
 use super::tokens::{is_plain, quote};
 use super::{logman, tracelog, xperf};
@@ -26,6 +26,16 @@ impl fmt::Display for CommandLine {
                 Tool::Logman => line.logman(action),
                 Tool::Tracelog => line.tracelog(action),
                 Tool::Tracerpt | Tool::Tracefmt => line.decoder(action),
+                Tool::DotnetTrace => {
+                    if let Action::Collect(collection) = action {
+                        line.dotnet_trace(collection);
+                    }
+                }
+                Tool::Settings => {
+                    if let Action::Collect(collection) = action {
+                        line.settings(collection);
+                    }
+                }
                 Tool::Plain => match action {
                     Action::Enable { providers, .. } => {
                         line.out.push_str(&quote(&plain_providers(providers)));
@@ -148,6 +158,7 @@ impl Line {
             | Action::Delete { .. }
             | Action::SystemRundown { .. }
             | Action::ListProviders
+            | Action::Collect(_)
             | Action::Decode { .. } => {}
         }
     }
@@ -168,6 +179,93 @@ impl Line {
             .for_each(|session| self.option("rt", Some(session)));
         self.option("o", output.as_ref());
         self.others(options);
+    }
+
+    /// An option of `dotnet-trace`, which begins with two dashes.
+    fn long_option(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        if let Some(value) = value {
+            self.out.push_str(" --");
+            self.out.push_str(name);
+            self.word(&value.to_string());
+        }
+    }
+
+    /// A list of an option of `dotnet-trace`, unless it is empty.
+    fn long_list(&mut self, name: &str, separator: &str, values: &[String]) {
+        if !values.is_empty() {
+            self.long_option(name, Some(values.join(separator)));
+        }
+    }
+
+    fn dotnet_trace(&mut self, collection: &Collection) {
+        self.out.push_str(if collection.has_kernel {
+            " collect-linux"
+        } else {
+            " collect"
+        });
+        match &collection.process {
+            CollectedProcess::Id(id) => self.long_option("process-id", Some(id)),
+            CollectedProcess::Name(name) => self.long_option("name", Some(name)),
+            CollectedProcess::Port(port) => self.long_option("diagnostic-port", Some(port)),
+            CollectedProcess::Unstated | CollectedProcess::Command(_) => {}
+        }
+        self.long_list("profile", ",", &collection.profiles);
+        if !collection.named.is_empty() {
+            self.long_option("providers", Some(event_pipe_providers(&collection.named)));
+        }
+        self.long_list("clrevents", "+", &collection.clr_events);
+        self.long_option("clreventlevel", collection.clr_level);
+        self.long_option("rundown", collection.rundown);
+        self.long_option("buffersize", collection.buffer_mb);
+        self.long_option("duration", collection.duration.as_ref());
+        self.long_option("format", collection.format);
+        self.long_option("output", collection.file.as_ref());
+        for other in &collection.others {
+            self.out.push_str(" --");
+            self.out.push_str(&other.name);
+            for value in &other.values {
+                self.word(value);
+            }
+        }
+        if let CollectedProcess::Command(command) = &collection.process {
+            self.out.push_str(" --");
+            for word in command {
+                self.word(word);
+            }
+        }
+    }
+
+    /// A setting of a .NET process.
+    fn setting(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        if let Some(value) = value {
+            if !self.out.is_empty() {
+                self.out.push(' ');
+            }
+            self.out.push_str(&quote(&format!("DOTNET_{name}={value}")));
+        }
+    }
+
+    fn settings(&mut self, collection: &Collection) {
+        let is_on = !collection.providers.is_empty();
+        self.setting("EnableEventPipe", Some(u8::from(is_on)));
+        if !collection.named.is_empty() {
+            let list = event_pipe_providers(&collection.named);
+            self.setting("EventPipeConfig", Some(list));
+        }
+        self.setting("EventPipeOutputPath", collection.file.as_ref());
+        let megabytes = collection.buffer_mb.map(|mb| format!("{mb:X}"));
+        self.setting("EventPipeCircularMB", megabytes);
+        if let Some(rundown) = collection.rundown
+            && is_on
+        {
+            self.setting("EventPipeRundown", Some(u8::from(rundown)));
+        }
+        for other in &collection.others {
+            self.setting(&other.name, other.values.first());
+        }
+        if let CollectedProcess::Command(command) = &collection.process {
+            command.iter().for_each(|word| self.word(word));
+        }
     }
 
     fn xperf_session(&mut self, s: &Session) {
@@ -349,7 +447,10 @@ impl Line {
             } => return self.on_session("q", session),
             Action::Query { session: None, .. } => return self.switch("l"),
             Action::ListProviders => return self.switch("enumguid"),
-            Action::Delete { .. } | Action::Merge { .. } | Action::Decode { .. } => return,
+            Action::Delete { .. }
+            | Action::Merge { .. }
+            | Action::Collect(_)
+            | Action::Decode { .. } => return,
         };
         self.on_session(verb, name);
         self.tracelog_providers(providers);
@@ -472,6 +573,23 @@ fn xperf_providers(providers: &[ProviderSpec]) -> String {
         .map(xperf_provider)
         .collect::<Vec<_>>()
         .join("+")
+}
+
+/// A list of providers of EventPipe.
+fn event_pipe_providers(providers: &[ProviderSpec]) -> String {
+    let mut parts = Vec::new();
+    for spec in providers {
+        let mask = spec.keywords.as_ref().and_then(Keywords::number);
+        let mask = hex(mask.unwrap_or_default());
+        let level = spec.level.unwrap_or_default();
+        let mut part = format!("{}:{mask}:{level}", spec.provider.text());
+        if !spec.arguments.is_empty() {
+            part.push(':');
+            part.push_str(&spec.arguments);
+        }
+        parts.push(part);
+    }
+    parts.join(",")
 }
 
 /// A list that is recognized without a tool before it.

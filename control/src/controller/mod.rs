@@ -1,5 +1,6 @@
-//! Command lines of the tools that record: `xperf`, `logman` and `tracelog`, as documents write
-//! them and the tools' help describes them.
+//! Command lines of the tools that record: `xperf`, `logman`, `tracelog` and `dotnet-trace`, as
+//! documents write them and the tools' help describes them, and the settings with which a .NET
+//! process records itself.
 //!
 //! ```
 //! use etl_control::controller::{Action, CommandLine};
@@ -24,7 +25,11 @@
 //! Lines of `tracerpt` and `tracefmt`, which read traces, are also parsed.
 
 mod args;
+mod collection;
 mod decoders;
+#[cfg(test)]
+mod dotnet_tests;
+mod dotnet_trace;
 pub(crate) mod error;
 mod explain;
 mod flags;
@@ -33,6 +38,7 @@ mod logman;
 mod model;
 mod provider_file;
 mod script;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -41,6 +47,7 @@ mod xperf;
 
 use std::str::FromStr;
 
+pub use collection::RUNDOWN_KEYWORDS;
 pub use error::{Found, LineError};
 pub use explain::{ActionExplanation, ProviderExplanation, UnknownName, nearest_providers};
 pub use flags::{
@@ -48,8 +55,8 @@ pub use flags::{
     kernel_groups, stack_events, tracelog_changes, tracelog_groups,
 };
 pub use model::{
-    Action, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
-    ProviderSpec, Session, Tool,
+    Action, CollectedProcess, Collection, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords,
+    OtherOption, ProviderRef, ProviderSpec, Session, Tool,
 };
 pub use provider_file::{ProviderFile, parse_provider_file};
 pub use script::{Script, ScriptCommand, UnknownCommand};
@@ -67,6 +74,13 @@ impl FromStr for CommandLine {
             let expected = "a command of xperf, logman or tracelog";
             return Err(LineError::new(line.len()..line.len(), expected, Found::End));
         };
+        if settings::are_settings(&words) {
+            return Ok(CommandLine {
+                tool: Tool::Settings,
+                actions: settings::parse(&words)?,
+                remark: None,
+            });
+        }
         let Some(tool) = tool(&first.text) else {
             return plain(&words);
         };
@@ -81,7 +95,8 @@ impl FromStr for CommandLine {
             Tool::Logman => logman::parse(args)?,
             Tool::Tracelog => tracelog::parse(args)?,
             Tool::Tracerpt | Tool::Tracefmt => decoders::parse(args, tool)?,
-            Tool::Xperf | Tool::Plain => xperf::parse(args)?,
+            Tool::DotnetTrace => dotnet_trace::parse(args)?,
+            Tool::Xperf | Tool::Plain | Tool::Settings => xperf::parse(args)?,
         };
         Ok(CommandLine {
             tool,
@@ -92,12 +107,13 @@ impl FromStr for CommandLine {
 }
 
 /// The tools that are programs.
-const TOOLS: [Tool; 5] = [
+const TOOLS: [Tool; 6] = [
     Tool::Xperf,
     Tool::Logman,
     Tool::Tracelog,
     Tool::Tracerpt,
     Tool::Tracefmt,
+    Tool::DotnetTrace,
 ];
 
 /// The tool that a program's name or path names.
@@ -122,8 +138,8 @@ fn program(path: &str) -> String {
 
 /// A list of providers without a tool, or `stop NAME`.
 fn plain(words: &[Word]) -> Result<CommandLine, LineError> {
-    let expected = "xperf, logman, tracelog, tracerpt, tracefmt, or a list of providers \
-                    NAME:MASK:LEVEL";
+    let expected = "xperf, logman, tracelog, tracerpt, tracefmt, dotnet-trace, a setting \
+                    DOTNET_EventPipeConfig=.., or a list of providers NAME:MASK:LEVEL";
     let Some(first) = words.first() else {
         return Err(LineError::new(0..0, expected, Found::End));
     };

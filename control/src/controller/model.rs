@@ -4,7 +4,7 @@ use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
 use super::error::Error;
-use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
+use crate::enable::{EnableProperties, Enablement, IdFilter, Scope, Variant};
 use etl_schema::providers;
 use etl_schema::sources::provider_guid;
 use etl_schema::tables::{Registry, windows};
@@ -25,6 +25,11 @@ pub enum Tool {
     Tracerpt,
     /// `tracefmt`, of the driver kit, which reads traces.
     Tracefmt,
+    /// `dotnet-trace`, which records EventPipe sessions of .NET.
+    DotnetTrace,
+    /// No tool: settings with which a .NET process records itself
+    /// (`DOTNET_EnableEventPipe=1 ..`).
+    Settings,
     /// No tool: only a list of providers, `NAME:MASK:LEVEL+...`, or `stop NAME`, as documents write
     /// it.
     Plain,
@@ -40,7 +45,8 @@ impl Tool {
             Tool::Tracelog => "tracelog",
             Tool::Tracerpt => "tracerpt",
             Tool::Tracefmt => "tracefmt",
-            Tool::Plain => "",
+            Tool::DotnetTrace => "dotnet-trace",
+            Tool::Settings | Tool::Plain => "",
         }
     }
 }
@@ -145,6 +151,8 @@ pub enum Action {
         /// Other options.
         options: Vec<OtherOption>,
     },
+    /// Record an EventPipe session of .NET (`dotnet-trace collect`, or settings of the process).
+    Collect(Box<Collection>),
     /// Merge files, and add what a reader on another machine needs.
     Merge {
         /// The files; empty for the files of the sessions that the same line stops (`xperf -d`).
@@ -268,6 +276,58 @@ pub const FILE_MODES: [LogFileMode; 5] = [
     LogFileMode::BUFFERING,
 ];
 
+/// A recording of an EventPipe session: one .NET process, or with `dotnet-trace collect-linux` a
+/// whole machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collection {
+    /// The processes that are recorded.
+    pub process: CollectedProcess,
+    /// Whether events of the Linux kernel are recorded as well (`dotnet-trace collect-linux`).
+    pub has_kernel: bool,
+    /// The providers that the session enables, as the tool computes them from `--providers`,
+    /// `--profile` and `--clrevents`.
+    pub providers: Vec<ProviderSpec>,
+    /// The providers that the line names.
+    pub named: Vec<ProviderSpec>,
+    /// The profiles that the line names.
+    pub profiles: Vec<String>,
+    /// Keywords of the runtime by name (`--clrevents`).
+    pub clr_events: Vec<String>,
+    /// The level of these keywords (`--clreventlevel`).
+    pub clr_level: Option<u8>,
+    /// Whether the line requests a rundown; `None` if it leaves this to the tool.
+    pub rundown: Option<bool>,
+    /// The file.
+    pub file: Option<String>,
+    /// Size of the session's buffer, in MB.
+    pub buffer_mb: Option<u32>,
+    /// The format of the file: `NetTrace`, `Speedscope` or `Chromium`.
+    pub format: Option<&'static str>,
+    /// How long the recording lasts, as `dd:hh:mm:ss`.
+    pub duration: Option<String>,
+    /// Options that do not affect the contents of the trace, as they are written.
+    pub others: Vec<OtherOption>,
+}
+
+/// The processes that a recording is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CollectedProcess {
+    /// The line does not say: all processes of `collect-linux`, or the process that has the
+    /// settings.
+    #[default]
+    Unstated,
+    /// By its id.
+    Id(u32),
+    /// By its name.
+    Name(String),
+    /// The processes that connect to a diagnostic port.
+    Port(String),
+    /// A command that the tool starts, from its first event on.
+    Command(Vec<String>),
+}
+
 /// An option that is kept as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherOption {
@@ -299,6 +359,11 @@ pub struct ProviderSpec {
     pub stack_ids: IdFilter,
     /// The processes in which it is enabled.
     pub scope: Scope,
+    /// Arguments of a provider of EventPipe, `KEY=VALUE;..`; empty without.
+    pub arguments: String,
+    /// The variant of the enable rule: a mask of 0 requests all keywords of ETW, and none of
+    /// EventPipe.
+    pub variant: Variant,
 }
 
 impl ProviderSpec {
@@ -314,6 +379,8 @@ impl ProviderSpec {
             ids: IdFilter::Any,
             stack_ids: IdFilter::Any,
             scope: Scope::default(),
+            arguments: String::new(),
+            variant: Variant::Current,
         }
     }
 
@@ -354,6 +421,7 @@ impl ProviderSpec {
             all: self.all,
             ignore_keyword_0: self.properties.has(EnableProperties::IGNORE_KEYWORD_0),
             ids: self.ids.clone(),
+            variant: self.variant,
             ..Enablement::new(self.level.unwrap_or(0), any)
         })
     }

@@ -111,7 +111,41 @@ fn joined_lines(text: &str) -> Vec<ScriptCommand> {
     for command in &mut commands {
         command.text = command.text.trim_start_matches([' ', '\t', '@']).to_owned();
     }
-    commands
+    joined_settings(commands)
+}
+
+/// The same with the settings of a .NET process that are on consecutive lines as one command.
+fn joined_settings(commands: Vec<ScriptCommand>) -> Vec<ScriptCommand> {
+    let mut out: Vec<ScriptCommand> = Vec::new();
+    let mut was_setting = false;
+    for mut command in commands {
+        let words = ["set ", "export ", "SET "];
+        let text = words
+            .iter()
+            .find_map(|word| command.text.strip_prefix(word));
+        let text = text.unwrap_or(&command.text).trim_start().to_owned();
+        let is_setting = is_setting(&text);
+        if is_setting {
+            command.text = text;
+        }
+        match out.last_mut() {
+            Some(last) if is_setting && was_setting => {
+                last.text.push(' ');
+                last.text.push_str(&command.text);
+            }
+            _ => out.push(command),
+        }
+        was_setting = is_setting;
+    }
+    out
+}
+
+/// Whether a command begins with a setting of EventPipe.
+fn is_setting(command: &str) -> bool {
+    let command = command.trim_start_matches("$env:").to_ascii_lowercase();
+    let prefixes = ["dotnet_", "complus_"];
+    let name = prefixes.iter().find_map(|p| command.strip_prefix(p));
+    name.is_some_and(|name| name.starts_with("enableeventpipe") || name.starts_with("eventpipe"))
 }
 
 /// The program of a command in lower case, or the list of providers.
@@ -124,6 +158,9 @@ fn first_word(command: &str) -> Option<String> {
 }
 
 fn classify(program: &str) -> Kind {
+    if is_setting(program) {
+        return Kind::Session;
+    }
     if program.starts_with(':') || PROMPT.contains(&program) {
         return Kind::Prompt;
     }

@@ -384,6 +384,53 @@ fn parse_reports_the_span_of_an_error() {
 
 /// A space at the end of a keyword does not belong to it, in a list or alone.
 #[test]
+fn unknown_switches_are_answered_with_a_similar_one() {
+    let hint = |line: &str| line.parse::<CommandLine>().unwrap_err().hint;
+    assert_eq!(
+        hint("xperf -start a -Buffersze 3").as_deref(),
+        Some("did you mean -buffersize?")
+    );
+    // A switch of which every letter would have to change is not similar.
+    assert_eq!(hint("tracelog -start a -q 3"), None);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_names_providers_like_an_unknown_one() {
+    let line = read("xperf -start clr -on Microsoft-Windows-DotNETRuntim:0x10:5");
+    let actions = line.explain();
+    let unknown = actions[0].providers[0].unknown_provider.as_ref().unwrap();
+    assert_eq!(unknown.name, "Microsoft-Windows-DotNETRuntim");
+    assert!(unknown.nearest.contains(&"Microsoft-Windows-DotNETRuntime"));
+    let line = read("xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x10:5");
+    assert!(line.explain()[0].providers[0].unknown_provider.is_none());
+}
+
+#[test]
+fn masks_of_groups_are_empty_without_bits() {
+    assert!(GroupMasks::default().is_empty());
+    assert!(!GroupMasks::of([1]).is_empty());
+}
+
+#[test]
+fn tracelog_prints_processes_only_if_there_are_some() {
+    let with = "tracelog -start a -pids 2 4 8";
+    assert_eq!(read(with).to_string(), with);
+    let without = "tracelog -start a";
+    assert_eq!(read(without).to_string(), without);
+}
+
+#[test]
+fn logman_sessions_can_have_names_of_collectors() {
+    let session = started("logman start counter -ets");
+    assert_eq!(session.name, "counter");
+    let error = "logman create counter a"
+        .parse::<CommandLine>()
+        .unwrap_err();
+    assert!(error.to_string().contains("trace"), "{error}");
+}
+
+#[test]
 fn logman_parses_a_keyword_without_parentheses() {
     let keywords = |line: &str| started(line).providers[0].keywords.clone();
     let named = Some(Keywords::Names(vec!["My Loader".to_owned()]));
@@ -509,6 +556,8 @@ fn tracelog_specs() -> impl Strategy<Value = Vec<ProviderSpec>> {
                 ids: ids.clone(),
                 stack_ids: stack_ids.clone(),
                 scope: scope.clone(),
+                arguments: String::new(),
+                variant: crate::enable::Variant::Current,
             };
             providers.into_iter().map(spec).collect()
         },

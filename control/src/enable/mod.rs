@@ -67,7 +67,8 @@ impl fmt::Debug for EventKey {
     }
 }
 
-/// The variants of the rule: the reference pages have described it in two ways.
+/// The variants of the rule: the reference pages of ETW have described it in two ways, and
+/// EventPipe has another meaning of a mask of 0.
 ///
 /// ```
 /// use etl_control::enable::{Enablement, Variant};
@@ -77,6 +78,9 @@ impl fmt::Debug for EventKey {
 /// assert!(!current.admits_keyword(0x10));
 /// let legacy = Enablement { variant: Variant::Legacy, ..current };
 /// assert!(legacy.admits_keyword(0x10));
+///
+/// let event_pipe = Enablement { variant: Variant::EventPipe, ..Enablement::new(5, 0) };
+/// assert!(event_pipe.admits_keyword(0) && !event_pipe.admits_keyword(0x10));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
@@ -85,6 +89,9 @@ pub enum Variant {
     Current,
     /// Older reference pages: `all` is ignored if `any` is 0.
     Legacy,
+    /// The rule of EventPipe, the sessions of .NET without ETW: if `any` is 0, only events without
+    /// keyword pass.
+    EventPipe,
 }
 
 /// A filter by event id. A session can list 64 ids at most.
@@ -222,7 +229,11 @@ impl Enablement {
             self.all
         };
         Masks {
-            any: if self.any == 0 { u64::MAX } else { self.any },
+            any: if self.any == 0 && self.variant != Variant::EventPipe {
+                u64::MAX
+            } else {
+                self.any
+            },
             all,
         }
     }
@@ -297,6 +308,8 @@ impl CombinedEnablement {
             level: self.level,
             any: self.any,
             all: self.all,
+            // A union of masks has all bits if a session asked for all.
+            variant: Variant::EventPipe,
             ..Enablement::default()
         };
         self.enabled && session.admits_level(level) && session.admits_keyword(keyword)
@@ -319,7 +332,8 @@ mod tests {
         let keyword = if e.keyword == 0 {
             !s.ignore_keyword_0
         } else {
-            let some = (0..64).any(|bit| has(e.keyword, bit) && (s.any == 0 || has(s.any, bit)));
+            let is_all = s.any == 0 && s.variant != Variant::EventPipe;
+            let some = (0..64).any(|bit| has(e.keyword, bit) && (is_all || has(s.any, bit)));
             let looked_at = !(s.variant == Variant::Legacy && s.any == 0);
             let every = (0..64).all(|bit| !has(s.all, bit) || has(e.keyword, bit));
             some && (every || !looked_at)
@@ -353,7 +367,11 @@ mod tests {
             1 => proptest::collection::vec(0u16..6, 0..4).prop_map(IdFilter::In),
             1 => proptest::collection::vec(0u16..6, 0..4).prop_map(IdFilter::Out),
         ];
-        let variant = prop_oneof![Just(Variant::Current), Just(Variant::Legacy)];
+        let variant = prop_oneof![
+            Just(Variant::Current),
+            Just(Variant::Legacy),
+            Just(Variant::EventPipe),
+        ];
         (0u8..8, mask(), mask(), any::<bool>(), ids, variant).prop_map(
             |(level, any, all, ignore_keyword_0, ids, variant)| Enablement {
                 level,

@@ -41,9 +41,9 @@ pub struct Raised<'a> {
     pub versions: Vec<u8>,
     /// The levels of a session, from 1 to 5, at which it is raised.
     pub levels: Vec<u8>,
-    /// Whether only older runtimes, mostly .NET Framework, raise it for this mask: the event has
-    /// other keywords there.
-    pub is_older_only: bool,
+    /// The levels at which .NET Core raises it: fewer than `levels` if only .NET Framework raises
+    /// it, or only at a higher level. The same for other providers.
+    pub core_levels: Vec<u8>,
 }
 
 /// An event that a mask names and does not select.
@@ -86,14 +86,19 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
         event, versions, ..
     } in newest(provider)
     {
-        let levels = (1..=VERBOSE)
+        let levels: Vec<u8> = (1..=VERBOSE)
             .filter(|&level| rules.selects(event, mask, level))
+            .collect();
+        let core_levels = levels
+            .iter()
+            .copied()
+            .filter(|&level| rules.selects_in_core(event, mask, level))
             .collect();
         let mut raised = Raised {
             event,
             versions,
             levels,
-            is_older_only: false,
+            core_levels,
         };
         if rules.selects(event, mask, level) {
             explanation.raised.push(raised);
@@ -103,14 +108,16 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
             raised.levels = (1..=VERBOSE)
                 .filter(|&level| rules.selects(&older, mask, level))
                 .collect();
-            raised.is_older_only = true;
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
             let suggested_mask = rules.suggested_mask(event, mask, level);
             // A form that only other levels have is not missing at this one.
             let other_form = suggested_mask.is_none()
                 && (1..=VERBOSE).any(|l| rules.suggested_mask(event, mask, l).is_some());
-            if raised.levels.is_empty() && !other_form {
+            let is_at_higher_level = raised.levels.iter().any(|&l| l > level) && level != 0;
+            if is_at_higher_level {
+                explanation.too_verbose.push(raised);
+            } else if raised.levels.is_empty() && !other_form {
                 explanation.suppressed.push(Suppressed {
                     event,
                     suggested_mask,
@@ -227,6 +234,17 @@ impl Rules<'_> {
             },
         };
         raised && self.admitted(event, mask, level)
+    }
+
+    /// Whether a session that is the only one gets the event from .NET Core. The event passes
+    /// [`Rules::selects`].
+    fn selects_in_core(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
+        match (self.tables, self.kind) {
+            (TableSet::Shipped, ProviderKind::Runtime) => {
+                Runtime::new(mask, level).in_core().raises(&event.schema)
+            }
+            _ => true,
+        }
     }
 
     /// The shipped event that corresponds to an event of the reference pages.

@@ -3,8 +3,9 @@
 use super::{Explanation, ProviderKind};
 use crate::clr::{Code, Enumeration, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
 use etl_schema::clr::keyword::{
-    APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN,
-    PERF_TRACK, START_ENUMERATION, START_RUNDOWN, THREADING,
+    APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, GC_HEAP_COLLECT, GC_HEAP_DUMP, IL_MAP, JIT,
+    LOADER, METHOD_DIAGNOSTIC, NGEN, OVERRIDE_NGEN, PERF_TRACK, SAMPLED_LOW, START_ENUMERATION,
+    START_RUNDOWN, THREADING, TYPE,
 };
 use etl_schema::tables::{Provider, Registry, TableSet, errata};
 
@@ -93,7 +94,12 @@ pub(super) fn on_mask(
     }
     match kind {
         ProviderKind::Rundown => rundown(mask, level, tables, &mut out),
-        ProviderKind::Runtime => runtime(mask, level, &mut out),
+        ProviderKind::Runtime => {
+            runtime(mask, level, &mut out);
+            if tables == TableSet::Shipped {
+                runtime_of_core(mask, level, &mut out);
+            }
+        }
         ProviderKind::Other => {}
     }
     // Masks that the reference pages print.
@@ -252,6 +258,50 @@ fn runtime(mask: u64, level: u8, out: &mut Remarks) {
         let text = "neither JitKeyword (0x10) nor NGenKeyword (0x20): there will be no load \
                     events of methods, so only those that a rundown lists will have names";
         out.add(text, Some(mask | LOADER | JIT), None);
+    }
+}
+
+/// Remarks on the rules of .NET Core, which raises less than .NET Framework. A mask of 0 has all
+/// keywords, so nothing is missing.
+fn runtime_of_core(mask: u64, level: u8, out: &mut Remarks) {
+    if level != 0 && level < INFORMATIONAL {
+        return;
+    }
+    let core = Runtime::new(mask, level).in_core();
+    if (mask == 0 || mask & JIT != 0) && level == INFORMATIONAL {
+        let text = "level 4 has no loads of compiled methods in .NET Core: only their unloads; use \
+                    level 5, or an end rundown";
+        out.add(text, None, Some("X47"));
+    }
+    if mask & NGEN != 0 && mask & START_ENUMERATION != 0 {
+        let text = "StartEnumerationKeyword (0x40) adds nothing in .NET Core: precompiled methods \
+                    have no load events there, only unloads and a rundown";
+        out.add(text, None, Some("X48"));
+    }
+    if mask & IL_MAP != 0 && !core.il_map() {
+        let text =
+            "in .NET Core the maps from IL to native code need JitKeyword (0x10) and level 5";
+        out.add(text, (mask & JIT == 0).then_some(mask | JIT), Some("X49"));
+    }
+    more_keywords(mask, core, out);
+}
+
+/// Remarks on events that need more than their own keyword.
+fn more_keywords(mask: u64, rules: Runtime, out: &mut Remarks) {
+    if mask & METHOD_DIAGNOSTIC != 0 && !rules.method_details() {
+        let text = "MethodDetails goes with the load of a method: it needs JitKeyword (0x10) and \
+                    level 5";
+        out.add(text, (mask & JIT == 0).then_some(mask | JIT), Some("X51"));
+    }
+    if mask & TYPE != 0 && !rules.types() {
+        let text = "BulkType goes with events that name types: add sampled allocations (0x2000000), \
+                    GC (0x1) at level 5, or a heap dump (0x900000)";
+        out.add(text, Some(mask | SAMPLED_LOW), Some("X51"));
+    }
+    if mask & GC_HEAP_DUMP != 0 && !rules.heap_dump() {
+        let text = "GCHeapDumpKeyword (0x100000) alone raises nothing: GCHeapCollectKeyword \
+                    (0x800000) requests the collection that writes the dump";
+        out.add(text, Some(mask | GC_HEAP_COLLECT), Some("X51"));
     }
 }
 

@@ -175,6 +175,34 @@ fn explain_lists_the_levels_of_events() {
         Some(vec![5])
     );
     assert!(e.remarks.iter().any(|r| r.errata == ["X02"]));
+    let core_levels = |name: &str| {
+        let raised = e.raised.iter().find(|r| r.event.schema.name == name);
+        raised.map(|r| r.core_levels.clone())
+    };
+    assert_eq!(core_levels("MethodLoad_V2"), Some(vec![]));
+    assert!(says(&e, "level 4 has no loads of compiled methods"));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_says_which_keywords_are_missing() {
+    for (mask, text, suggested) in [
+        (0x40_0000_0000, "MethodDetails", Some(0x40_0000_0010)),
+        (0x8_0000, "BulkType", Some(0x208_0000)),
+        (0x10_0000, "GCHeapCollectKeyword", Some(0x90_0000)),
+        (0x2_0000, "maps from IL", Some(0x2_0010)),
+        (0x60, "StartEnumerationKeyword", None),
+    ] {
+        let e = explained("runtime", mask, 5);
+        let remark = e.remarks.iter().find(|r| r.message.contains(text));
+        assert_eq!(remark.unwrap().suggested_mask, suggested, "{mask:#x}");
+    }
+    let dump = explained("runtime", 0x10_0000, 5);
+    assert!(!symbols(&dump).contains(&"GCBulkNode".to_owned()));
+    let details = explained("runtime", 0x40_0000_0010, 4);
+    let higher = details.too_verbose.iter();
+    let higher: Vec<_> = higher.map(|r| &*r.event.schema.name).collect();
+    assert!(higher.contains(&"MethodDetails"), "{higher:?}");
 }
 
 #[test]
@@ -254,4 +282,60 @@ fn explain_names_channels_in_masks_of_windows_providers() {
         "{:?}",
         e.remarks
     );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_says_what_a_rundown_mask_lacks() {
+    let lacks = |mask: u64| {
+        let explanation = explained("rundown", mask, 5);
+        let mut lacks = Vec::new();
+        for name in [
+            "JitRundownKeyword",
+            "LoaderRundownKeyword",
+            "NGenRundownKeyword",
+        ] {
+            let mut remarks = explanation.remarks.iter();
+            let remark = remarks.find(|remark| remark.message.starts_with(name));
+            lacks.extend(remark.map(|remark| (name, remark.suggested_mask)));
+        }
+        lacks
+    };
+    assert_eq!(lacks(0x138), []);
+    assert_eq!(lacks(0x128), [("JitRundownKeyword", Some(0x138))]);
+    assert_eq!(lacks(0x130), [("LoaderRundownKeyword", Some(0x138))]);
+    assert_eq!(lacks(0x118), [("NGenRundownKeyword", Some(0x138))]);
+    assert_eq!(lacks(0x108), [("JitRundownKeyword", Some(0x118))]);
+    assert_eq!(
+        lacks(0x120),
+        [
+            ("JitRundownKeyword", Some(0x130)),
+            ("LoaderRundownKeyword", Some(0x128))
+        ]
+    );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_suggests_a_whole_end_rundown_without_one() {
+    let suggested_mask = |mask: u64| {
+        let explanation = explained("rundown", mask, 5);
+        let mut remarks = explanation.remarks.iter();
+        let remark = remarks.find(|remark| remark.message.contains("EndRundownKeyword"));
+        remark.and_then(|remark| remark.suggested_mask)
+    };
+    // Nothing is enumerated: modules and all methods are wanted.
+    assert_eq!(suggested_mask(0x40), Some(0x178));
+    // What is enumerated is enough.
+    assert_eq!(suggested_mask(0x48), Some(0x148));
+    assert_eq!(suggested_mask(0x138), None);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_warns_below_the_level_of_the_clr_only() {
+    for (level, is_low) in [(0, false), (1, true), (3, true), (4, false), (5, false)] {
+        let explanation = explained("runtime", 0x1ccbd, level);
+        assert_eq!(says(&explanation, "below level 4"), is_low, "level {level}");
+    }
 }

@@ -306,6 +306,27 @@ impl FileHeader {
         self.mode.has(LogFileMode::PRIVATE) && !self.mode.has(LogFileMode::RELOG)
     }
 
+    /// The session name of a trace with the events of an EventPipe session of .NET: a converted
+    /// `.nettrace` stream, or the simulation of such a session.
+    pub const EVENT_PIPE_NAME: &str = "EventPipe";
+
+    /// Whether the events are those that an EventPipe session of .NET recorded, by the name of the
+    /// session.
+    ///
+    /// ```
+    /// use etl_format::{FileHeader, FileTime};
+    ///
+    /// let header = FileHeader::starting_at(FileTime::new(0));
+    /// assert!(!header.is_event_pipe());
+    /// assert!(header.with_logger_name(FileHeader::EVENT_PIPE_NAME).is_event_pipe());
+    /// ```
+    #[must_use]
+    pub fn is_event_pipe(&self) -> bool {
+        let name = self.logger_name.iter().copied();
+        name.take_while(|unit| *unit != 0)
+            .eq(Self::EVENT_PIPE_NAME.encode_utf16())
+    }
+
     /// Whether a session of the kernel, a private session or a relogger wrote the file, and whether
     /// it is compressed.
     #[must_use]

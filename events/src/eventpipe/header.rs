@@ -5,7 +5,7 @@ use etl_format::{FileHeader, FileTime};
 use etl_nettrace::TraceHeader;
 
 /// The name of the session in the header: it marks a trace that was an EventPipe stream.
-pub const SESSION_NAME: &str = "EventPipe";
+pub const SESSION_NAME: &str = FileHeader::EVENT_PIPE_NAME;
 
 /// Holds the longest record and the header of the buffer. A larger buffer would make small traces
 /// large, since a file consists of whole buffers.

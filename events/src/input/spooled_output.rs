@@ -62,8 +62,11 @@ impl SpooledOutput {
     /// Continues in a temporary file if the bytes up to this offset are too many for memory.
     #[cfg(feature = "unpack")]
     fn make_room(&mut self, end: u64) -> etl_format::Result<()> {
+        // WebAssembly has no files.
+        let has_files = !cfg!(target_family = "wasm");
         if let Place::Memory(bytes) = &self.place
             && end > MAX_IN_MEMORY as u64
+            && has_files
         {
             let mut file = TraceFile::new(Temporary::create()?);
             file.write_at(0, bytes)?;

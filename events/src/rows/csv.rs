@@ -339,10 +339,21 @@ fn find<'a>(fields: &Fields<'a>, name: &str, nth: usize) -> Option<(&'a Field, V
     similar.nth(nth)
 }
 
-/// Writes a field with the quotes that it needs. A field that a spreadsheet would calculate gets an
-/// apostrophe first. A character that could act on a terminal, and a backslash that would look like
-/// such an escape, is written as `\u{..}`.
-fn escape(out: &mut Vec<u8>, text: &str) {
+/// Writes a field of CSV with the quotes that it needs. A field that a spreadsheet would calculate
+/// gets an apostrophe first. A character that could act on a terminal, and a backslash that would
+/// look like such an escape, is written as `\u{..}`, so a field has one line.
+///
+/// ```
+/// use etl_events::rows::write_csv_field;
+///
+/// let mut line = Vec::new();
+/// for field in ["=1+1", "a\nb", "-1.5"] {
+///     write_csv_field(&mut line, field);
+///     line.push(b',');
+/// }
+/// assert_eq!(line, br#""'=1+1","a\u{a}b",-1.5,"#);
+/// ```
+pub fn escape(out: &mut Vec<u8>, text: &str) {
     if !escape_ascii(out, text) {
         escape_chars(out, text.chars().map(Ok));
     }

@@ -11,7 +11,7 @@ mod text;
 mod times;
 mod xml;
 
-pub use csv::{Columns, EmptyColumnName};
+pub use csv::{Columns, EmptyColumnName, escape as write_csv_field};
 
 use etl_schema::render::Renderer;
 

@@ -27,6 +27,7 @@ use crate::context::Context;
 use crate::filter::Filter;
 use crate::header_fields::hook_as_text;
 use crate::problem::Problem;
+use crate::time_zone::{self, LocalTime};
 use counts::Counts;
 use gaps::gaps;
 pub use report::Report;
@@ -79,10 +80,16 @@ pub struct Survey {
     pub last_event_time: Option<String>,
     /// Seconds between the first and the last record.
     pub duration_seconds: Option<f64>,
-    /// Minutes from local time to UTC.
+    /// Minutes to add to local standard time for UTC.
     pub time_zone_bias_minutes: Option<i32>,
-    /// Name of the time zone.
+    /// Name of the time zone: of its standard time.
     pub time_zone: Option<String>,
+    /// Name of the local time at the start of the session: of standard time, or of daylight saving
+    /// time if that was in force.
+    pub local_time: Option<String>,
+    /// Minutes by which the local time is ahead of UTC at the start of the session. UTC is local
+    /// time minus these minutes.
+    pub utc_offset_minutes: Option<i32>,
     /// Bytes of a buffer in memory.
     pub buffer_size: u32,
     /// Buffers that were found.
@@ -279,6 +286,7 @@ impl Survey {
             ..Survey::default()
         };
         if header.is_known() {
+            let local_time = LocalTime::at(&header.time_zone, header.start_time);
             survey = Survey {
                 header: true,
                 dialect: Some(header.dialect()),
@@ -296,7 +304,9 @@ impl Survey {
                 ticks_per_second: Some(clock.frequency),
                 start_time: Some(header.start_time.to_string()),
                 time_zone_bias_minutes: Some(header.time_zone.bias),
-                time_zone: Some(header.time_zone.standard_name()),
+                time_zone: Some(time_zone::name(&header.time_zone.standard_name())),
+                local_time: Some(local_time.name),
+                utc_offset_minutes: Some(local_time.offset_minutes),
                 buffers_stated: Some(header.buffers_written),
                 events_lost: Some(header.events_lost),
                 buffers_lost: Some(header.buffers_lost),

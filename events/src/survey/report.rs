@@ -37,7 +37,9 @@ impl Report {
     /// The report on the trace in `source`, whose summary is `survey`. `selected` names the
     /// processes whose events it counts. If there are `owners`, the trace is read for the names of
     /// its processes.
-    #[must_use]
+    ///
+    /// # Errors
+    /// If the processes do not fit into the memory budget of `limits`.
     pub fn new<S: Source>(
         survey: Survey,
         file: &str,
@@ -45,13 +47,13 @@ impl Report {
         limits: Limits,
         selected: &[String],
         owners: Option<OwnerCounts>,
-    ) -> Self {
+    ) -> Result<Self, etl_analysis::Error> {
         let bytes = source.size().unwrap_or(0);
         let process_counts = match owners {
-            Some(owners) => processes(source, file, limits, owners).unwrap_or_default(),
+            Some(owners) => processes(source, file, limits, owners)?,
             None => Vec::new(),
         };
-        Report {
+        Ok(Report {
             schema_version: SCHEMA_VERSION,
             file: file.to_owned(),
             bytes,
@@ -59,6 +61,6 @@ impl Report {
             stream: None,
             survey,
             process_counts,
-        }
+        })
     }
 }

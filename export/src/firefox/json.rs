@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use etl_schema::render::EscapedJson;
+
 /// Units of 100 ns in a millisecond.
 const PER_MILLISECOND: u64 = 10_000;
 
@@ -26,7 +28,7 @@ impl<W: Write> Json<W> {
 
     /// A value that is built as a whole.
     pub fn value(&mut self, value: &serde_json::Value) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, value).map_err(io::Error::from)
+        serde_json::to_writer(EscapedJson::new(&mut self.out), value).map_err(io::Error::from)
     }
 
     #[inline]
@@ -44,7 +46,7 @@ impl<W: Write> Json<W> {
     }
 
     pub fn text(&mut self, text: &str) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, text).map_err(io::Error::from)
+        serde_json::to_writer(EscapedJson::new(&mut self.out), text).map_err(io::Error::from)
     }
 
     /// A time of 100 ns in milliseconds.

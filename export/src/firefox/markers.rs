@@ -220,7 +220,9 @@ impl<'a> Describer<'a> {
         data.insert("kind".into(), texts.number(&kind).into());
         data.insert("pauses".into(), gc.pauses.into());
         data.insert("pause".into(), json!(self.times.millis(gc.paused)));
-        data.insert("allocated".into(), gc.allocated.into());
+        if let Some(allocated) = collections.allocated(gc) {
+            data.insert("allocated".into(), allocated.into());
+        }
         if let Some(promoted) = gc.promoted {
             data.insert("promoted".into(), promoted.into());
         }

@@ -87,6 +87,12 @@ impl Collector {
         }
     }
 
+    /// About how many bytes of memory a [`FirefoxProfile`] takes in addition, at most.
+    #[must_use]
+    pub fn profile_bytes(&self) -> u64 {
+        self.samples.profile_bytes()
+    }
+
     /// Only collects samples and events in a range of times of the recording's clock.
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use etl_analysis::machine::Thread;
-use etl_analysis::profile::{FrameKind, Profile, Root, TimedSample};
+use etl_analysis::profile::{FrameKind, ProcessorInterrupt, Profile, Root, TimedSample};
 use etl_analysis::{Machine, ProcessIndex};
+use etl_schema::render::escaped_json;
 use serde_json::json;
 
 use super::json::Json;
@@ -158,17 +159,26 @@ impl<'a> Threads<'a> {
         let with_samples: Vec<(ThreadKey, Option<usize>)> =
             roots.map(|(at, root)| (key_of(root), Some(at))).collect();
         let mut rest: BTreeMap<ThreadKey, &[Marker]> = of_threads.clone();
-        for (thread, _) in &with_samples {
-            rest.remove(thread);
+        for root in self.profile.roots() {
+            if root.interrupt.is_none() {
+                rest.remove(&key_of(root));
+            }
         }
         let without_samples = rest.keys().map(|&thread| (thread, None));
         for (thread, root) in with_samples.into_iter().chain(without_samples) {
             json.raw(if written > 0 { ",\n" } else { "\n" })?;
-            self.describe(json, thread)?;
+            let interrupt = root.and_then(|root| self.profile.roots().get(root)?.interrupt);
+            match interrupt {
+                Some(interrupt) => describe_interrupt(json, interrupt)?,
+                None => self.describe(json, thread)?,
+            }
             json.raw(",\"samples\":{")?;
             self.samples(json, root, thread, twins)?;
             json.raw(",\"markers\":{")?;
-            let markers = of_threads.get(&thread).copied().unwrap_or_default();
+            let markers = match interrupt {
+                Some(_) => &[],
+                None => of_threads.get(&thread).copied().unwrap_or_default(),
+            };
             describer.write(json, markers, texts)?;
             json.raw("}")?;
             written += 1;
@@ -215,7 +225,7 @@ impl<'a> Threads<'a> {
             "pid": pid,
             "tid": tid,
         });
-        let head = head.to_string();
+        let head = escaped_json(&head.to_string());
         json.raw(head.strip_suffix('}').unwrap_or(&head))
     }
 
@@ -321,6 +331,30 @@ impl<'a> Threads<'a> {
             _ => stack,
         }
     }
+}
+
+/// Writes the properties of what interrupted an idle processor, as a thread. The object stays open.
+fn describe_interrupt<W: Write>(
+    json: &mut Json<W>,
+    interrupt: ProcessorInterrupt,
+) -> io::Result<()> {
+    let name = interrupt.kind.name();
+    let head = json!({
+        "processType": "default",
+        "processName": name,
+        "processStartupTime": 0.0,
+        "processShutdownTime": null,
+        "registerTime": 0.0,
+        "unregisterTime": null,
+        "pausedRanges": [],
+        "showMarkersInTimeline": true,
+        "name": interrupt.to_string(),
+        "isMainThread": false,
+        "pid": name,
+        "tid": interrupt.processor,
+    });
+    let head = head.to_string();
+    json.raw(head.strip_suffix('}').unwrap_or(&head))
 }
 
 fn key_of(root: &Root) -> ThreadKey {

@@ -43,9 +43,7 @@ impl Times {
     /// Ticks in milliseconds.
     pub fn millis(&self, ticks: u64) -> f64 {
         let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
-        let from = self.clock.time(Ticks::new(0)).get();
-        let to = self.clock.time(Ticks::new(ticks)).get();
-        to.saturating_sub(from) as f64 / 1e4
+        self.clock.duration(Ticks::new(0), Ticks::new(ticks)) as f64 / 1e4
     }
 
     /// The length of the recording.

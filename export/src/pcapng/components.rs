@@ -5,14 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::framing::Framing;
-use super::packet::{Link, Part, Place};
-
-/// An edge of a component: where packets enter or leave it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Edge {
-    pub component: u16,
-    pub edge: u16,
-}
+use super::packet::{Edge, Link, Part, Place};
 
 /// What the packets of an edge are.
 #[derive(Clone, Copy, Debug, Default)]

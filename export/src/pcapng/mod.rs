@@ -34,7 +34,7 @@ use etl_format::read::Record;
 use block::{Block, kind, option};
 use components::{Components, Layer};
 use framing::{Framing, u16_be};
-use packet::{ComponentFact, Fact, Link, Part, Place, PortNames, RADIOTAP, Reception};
+use packet::{ComponentFact, Edge, Fact, Link, Part, Place, PortNames, RADIOTAP, Reception};
 use radio::Radio;
 use reassembly::{Origin, Reassembly};
 use seen::Seen;
@@ -84,7 +84,7 @@ pub struct Interfaces {
     monitored: Components,
     /// Places of packets whose bytes do not tell their kind, by edge: what they are is known at the
     /// end.
-    unclear: BTreeMap<components::Edge, Place>,
+    unclear: BTreeMap<Edge, Place>,
     /// Cards and layers whose events say how packets were received.
     radios: BTreeSet<(u32, u32)>,
 }

@@ -7,7 +7,6 @@ use etl_format::read::Record;
 use etl_schema::decode::Value;
 use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
 
-use super::components::Edge;
 use super::framing::Framing;
 use super::radio::Radio;
 use super::reassembly::Fragment;
@@ -82,6 +81,13 @@ impl Place {
             Place::Port { .. } | Place::RemoteAccess { .. } => Link::Ethernet,
         }
     }
+}
+
+/// An edge of a component: where packets enter or leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Edge {
+    pub component: u16,
+    pub edge: u16,
 }
 
 /// The packet, or part of a packet, in an event.

@@ -113,7 +113,7 @@ impl Behavior {
         }
     }
 
-    /// The wait that an event begins or ends: both events begin with the flags.
+    /// The wait that an event begins or ends.
     fn wait(&mut self, record: &Record<'_>, owner: Owner) -> Option<Wait> {
         let tid = owner.tid?;
         let fields = self.contention.read(record);

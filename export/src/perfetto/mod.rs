@@ -37,6 +37,7 @@ mod activities;
 mod behavior;
 mod etw;
 mod fields;
+mod interrupts;
 mod names;
 mod packets;
 mod samples;

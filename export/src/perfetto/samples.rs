@@ -10,6 +10,7 @@ use foldhash::HashMap;
 
 use super::Context;
 use super::fields::{callstack, frame, interned, mapping, packet, sample, string};
+use super::interrupts;
 use super::packets::Packets;
 use super::spool::KeptSample;
 use super::storage::Storage;
@@ -48,6 +49,7 @@ impl<'p> SampleWriter<'p> {
         profile: &'p Profile,
         packets: &mut Packets<S>,
     ) -> Self {
+        interrupts::write(&context, profile, packets);
         SampleWriter {
             context,
             profile,
@@ -76,8 +78,12 @@ impl<'p> SampleWriter<'p> {
         let nanos = self.context.time.nanos(kept.time);
         let machine = self.context.machine;
         let process = root.process.and_then(|index| machine.process(index));
-        let pid = process.map(|process| process.pid().get());
-        let tid = root.tid.map_or(0, ThreadId::get);
+        let mut pid = process.map(|process| process.pid().get());
+        let mut tid = root.tid.map_or(0, ThreadId::get);
+        if let Some(interrupt) = root.interrupt {
+            pid = Some(interrupts::process_id(interrupt.kind));
+            tid = interrupts::thread_id(interrupt);
+        }
         if let Some(pid) = pid {
             self.usage.add(pid, nanos, weight, writer);
         }

@@ -14,6 +14,7 @@ use etl_analysis::Machine;
 use etl_analysis::behavior::activities::Activities;
 use etl_analysis::profile::{Profile, ProfileOptions, TimedSample};
 use etl_format::{Ticks, TimeRange};
+use etl_schema::render::EscapedJson;
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -155,7 +156,7 @@ pub fn write(
     unit: Unit,
     out: impl Write,
 ) -> io::Result<()> {
-    let mut out = io::BufWriter::new(out);
+    let mut out = EscapedJson::new(io::BufWriter::new(out));
     let is_timed = unit == Unit::Time && profile.has_times();
     let unit = if is_timed { Unit::Time } else { Unit::Samples };
     let exporter = concat!("etlkit@", env!("CARGO_PKG_VERSION"));

@@ -33,10 +33,14 @@ pub const IL_MAP: u64 = 0x2_0000;
 pub const OVERRIDE_NGEN: u64 = 0x4_0000;
 /// Types, each when it is first used by another event.
 pub const TYPE: u64 = 0x8_0000;
+/// The nodes, edges and roots of the managed heap.
+pub const GC_HEAP_DUMP: u64 = 0x10_0000;
 /// Sampled allocations, at most 100 per second and type.
 pub const SAMPLED_HIGH: u64 = 0x20_0000;
 /// Objects that survived or moved in a collection.
 pub const GC_SURVIVAL: u64 = 0x40_0000;
+/// A collection when a session enables it, which writes a heap dump if [`GC_HEAP_DUMP`] is on.
+pub const GC_HEAP_COLLECT: u64 = 0x80_0000;
 /// Sampled allocations, at most 5 per second and type.
 pub const SAMPLED_LOW: u64 = 0x200_0000;
 /// Modules, and ranges of precompiled modules.
@@ -73,6 +77,8 @@ mod tests {
             (IL_MAP, "JittedMethodILToNativeMapKeyword"),
             (OVERRIDE_NGEN, "OverrideAndSuppressNGenEventsKeyword"),
             (TYPE, "TypeKeyword"),
+            (GC_HEAP_DUMP, "GCHeapDumpKeyword"),
+            (GC_HEAP_COLLECT, "GCHeapCollectKeyword"),
             (SAMPLED_HIGH, "GCSampledObjectAllocationHighKeyword"),
             (GC_SURVIVAL, "GCHeapSurvivalAndMovementKeyword"),
             (SAMPLED_LOW, "GCSampledObjectAllocationLowKeyword"),

@@ -1,8 +1,7 @@
 use super::*;
 use crate::decode::Decoder;
 use crate::testing::choices::agree;
-use crate::testing::strategies::{payloads_of, pointer_sizes, schemas};
-use crate::testing::values::schemas_with_values;
+use crate::testing::strategies::{payloads_of, pointer_sizes, schemas, schemas_with_values};
 use crate::{Identity, SchemaSource};
 use etl_format::Guid;
 use proptest::prelude::*;

@@ -20,6 +20,7 @@ mod time;
 mod values;
 
 pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe, one_line};
+pub use crate::escaped_json::{EscapedJson, escaped_json};
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use message::Prefix;
 pub use names::{Names, PathStart};

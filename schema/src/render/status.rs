@@ -64,8 +64,8 @@ pub fn ntstatus(code: u32) -> Option<&'static str> {
     }
 }
 
-/// The name of an HRESULT. An HRESULT of a Win32 error (`0x8007....`) or of an NTSTATUS (bit 28) has
-/// the name of that error.
+/// The name of an HRESULT. An HRESULT of a Win32 error (`0x8007....`) or of an NTSTATUS (bit 28)
+/// has the name of that error.
 #[must_use]
 pub fn hresult(code: u32) -> Option<&'static str> {
     match find(&NAMES.hresult, code) {

@@ -5,7 +5,7 @@ use crate::model::{
     Count, EventSchema, Field, Identity, InType, Length, MapEntry, MapKind, OutType, SchemaSource,
     ValueMap,
 };
-use crate::testing::values::schemas_with_values;
+use crate::testing::strategies::schemas_with_values;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use proptest::prelude::*;

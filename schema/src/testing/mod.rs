@@ -9,4 +9,4 @@ pub mod snapshot;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
 #[cfg(any(test, feature = "proptest"))]
-pub(crate) mod values;
+mod values;

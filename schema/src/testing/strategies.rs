@@ -168,6 +168,17 @@ pub fn schemas() -> impl Strategy<Value = EventSchema> {
     vec(any::<u8>(), SHAPE).prop_map(|shape| schema(&mut Choices::new(&shape)))
 }
 
+/// Schemas of any shape with values for their fields.
+#[cfg(test)]
+pub(crate) fn schemas_with_values(
+    pointers: PointerSize,
+) -> impl Strategy<Value = (EventSchema, Vec<OwnedValue>)> {
+    schemas().prop_flat_map(move |schema| {
+        let values = values_of(&schema.fields, pointers);
+        (Just(schema), values)
+    })
+}
+
 /// Values for a schema's fields and the payload that they encode to. Numbers shrink to the bound
 /// of a failure, and fields that do not matter to zero. Text has characters above U+00FF, pairs of
 /// surrogates and single ones, and zeros that do not end it.

@@ -10,8 +10,6 @@ use etl_format::Guid;
 use etl_format::constants::PointerSize;
 
 use crate::encode::OwnedValue;
-#[cfg(test)]
-use crate::model::EventSchema;
 use crate::model::{Count, Field, FieldKind, InType, Length, OutType};
 use crate::testing::choices::{Counts, is_counting, is_counting_nested};
 
@@ -20,17 +18,6 @@ const MAX_COUNT: usize = 3;
 
 /// The largest number of characters of other text.
 const MAX_CHARACTERS: usize = 11;
-
-/// Schemas of any shape with values for their fields.
-#[cfg(test)]
-pub(crate) fn schemas_with_values(
-    pointers: PointerSize,
-) -> impl Strategy<Value = (EventSchema, Vec<OwnedValue>)> {
-    crate::testing::strategies::schemas().prop_flat_map(move |schema| {
-        let values = values_of(&schema.fields, pointers);
-        (Just(schema), values)
-    })
-}
 
 /// Values of fields. Counting fields are [`OwnedValue::Auto`].
 pub(crate) fn values_of(fields: &[Field], pointers: PointerSize) -> BoxedStrategy<Vec<OwnedValue>> {

@@ -6,7 +6,7 @@ use etl_format::read::{Header, Record};
 
 use super::layout::{Layout, Position};
 use crate::model::Identity;
-use crate::tables::{Entry, Registry};
+use crate::tables::{Entry, Registry, windows};
 
 /// Versions that are tried for an event that the tables have in older versions only.
 const VERSIONS: u8 = 32;
@@ -14,6 +14,8 @@ const VERSIONS: u8 = 32;
 /// Where the fields with some names are, in a version of an event.
 #[derive(Clone, Debug)]
 struct Known<const N: usize> {
+    /// The id of the event, or its opcode.
+    number: u16,
     version: u8,
     pointers: PointerSize,
     /// `None` if the tables do not have the event.
@@ -23,6 +25,11 @@ struct Known<const N: usize> {
 /// Reads the fields with some names from the events of one kind. Their positions are looked up in
 /// the built-in tables once for each version. A version that the tables do not have is read as the
 /// newest older one.
+///
+/// The tables are the tables of the CLR and of the kernel, then the tables of the providers of
+/// Windows. A record of another event of the same provider is read with the layout of its own
+/// event: the begin and the end of an operation often have the same fields, but not in all versions
+/// (`ContentionStart` of .NET Framework has no fields in version 0, `ContentionStop` has).
 ///
 /// ```
 /// use etl_format::read::{Options, Order, Trace};
@@ -72,26 +79,37 @@ impl<const N: usize> FieldReader<N> {
         }
     }
 
-    /// The fields of a record, which has to be of this kind; `None` if the tables do not have the
-    /// event.
+    /// The fields of a record, which has to be of this provider; `None` if the tables do not have
+    /// the event.
     #[must_use]
     #[inline]
     pub fn read<'a>(&mut self, record: &Record<'a>) -> Option<FieldValues<'a, N>> {
-        let version = match record.header() {
-            Header::Event(header) => header.descriptor.version,
-            Header::Full(header) => header.version as u8,
-            _ => record.bytes().first().copied()?,
-        };
+        let number;
+        let version;
+        match record.header() {
+            Header::Event(header) => {
+                number = header.descriptor.id;
+                version = header.descriptor.version;
+            }
+            Header::Full(header) => {
+                number = header.opcode.into();
+                version = header.version as u8;
+            }
+            _ => {
+                number = record.hook()? & 0xff;
+                version = record.bytes().first().copied()?;
+            }
+        }
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let index = self
-            .known
-            .iter()
-            .position(|known| known.version == version && known.pointers == pointers);
+        let index = self.known.iter().position(|known| {
+            known.number == number && known.version == version && known.pointers == pointers
+        });
         let index = match index {
             Some(index) => index,
             None => {
-                let fields = self.find(version, pointers);
+                let fields = self.find(number, version, record.payload(), pointers);
                 self.known.push(Known {
+                    number,
                     version,
                     pointers,
                     fields,
@@ -111,7 +129,8 @@ impl<const N: usize> FieldReader<N> {
     #[must_use]
     pub fn value_name(&self, index: usize, value: u64) -> Option<&'static str> {
         let name = self.names.get(index)?;
-        let fields = &self.entry(VERSIONS)?.decoder().schema().fields;
+        let (_, number, _) = self.event?;
+        let fields = &self.entry(number, VERSIONS)?.decoder().schema().fields;
         fields
             .iter()
             .find(|field| &*field.name == *name)?
@@ -121,22 +140,39 @@ impl<const N: usize> FieldReader<N> {
     }
 
     #[cold]
-    fn find(&self, version: u8, pointers: PointerSize) -> Option<([Position; N], Layout)> {
-        let decoder = self.entry(version)?.decoder();
+    fn find(
+        &self,
+        number: u16,
+        version: u8,
+        payload: &[u8],
+        pointers: PointerSize,
+    ) -> Option<([Position; N], Layout)> {
+        let (provider, own_number, is_classic) = self.event?;
+        let mut decoder = self.entry(number, version).map(Entry::decoder);
+        if decoder.is_none() && !is_classic {
+            decoder = windows::decoder(provider, number, version, payload, pointers);
+        }
+        if decoder.is_none() {
+            // Events that the tables do not have are read as the event of the reader.
+            decoder = self.entry(own_number, version).map(Entry::decoder);
+        }
+        let decoder = decoder?;
         let positions = Layout::positions(decoder, pointers, self.names);
         Some((positions, Layout::new(decoder, pointers)))
     }
 
     /// The event in this version, or in the newest older one, or in the next newer one.
-    fn entry(&self, version: u8) -> Option<Entry<'static>> {
+    fn entry(&self, number: u16, version: u8) -> Option<Entry<'static>> {
         let older = (0..=version)
             .rev()
-            .find_map(|version| self.entry_of_version(version));
-        older.or_else(|| (version..VERSIONS).find_map(|version| self.entry_of_version(version)))
+            .find_map(|version| self.entry_of_version(number, version));
+        older.or_else(|| {
+            (version..VERSIONS).find_map(|version| self.entry_of_version(number, version))
+        })
     }
 
-    fn entry_of_version(&self, version: u8) -> Option<Entry<'static>> {
-        let (provider, number, is_classic) = self.event?;
+    fn entry_of_version(&self, number: u16, version: u8) -> Option<Entry<'static>> {
+        let (provider, _, is_classic) = self.event?;
         if !is_classic {
             let identity = Identity::Modern {
                 id: number,

@@ -114,6 +114,8 @@ pub enum Event<'a> {
         address: u64,
         /// The thread that was running.
         tid: u32,
+        /// What interrupted the thread.
+        interrupt: Option<Interrupt>,
     },
     /// A call stack.
     Stack {
@@ -167,6 +169,46 @@ pub const fn is_read(hook: u16) -> bool {
     )
 }
 
+/// What interrupts a thread without being part of it: it runs on the stack of the processor, also
+/// on idle processors.
+///
+/// ```
+/// use etl_schema::views::kernel::Interrupt;
+///
+/// assert_eq!(Interrupt::from_flags(0x81), Some(Interrupt::Dpc));
+/// assert_eq!(Interrupt::from_flags(0x80), None);
+/// assert_eq!(Interrupt::Isr.name(), "ISR");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Interrupt {
+    /// A deferred procedure call.
+    Dpc,
+    /// An interrupt service routine.
+    Isr,
+}
+
+impl Interrupt {
+    /// The interrupt by the flags of a sample. A service routine may interrupt a deferred call.
+    #[must_use]
+    #[inline]
+    pub const fn from_flags(flags: u8) -> Option<Self> {
+        match flags & 3 {
+            0 => None,
+            1 => Some(Interrupt::Dpc),
+            _ => Some(Interrupt::Isr),
+        }
+    }
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Interrupt::Dpc => "DPC",
+            Interrupt::Isr => "ISR",
+        }
+    }
+}
+
 /// A sample of what a processor was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -174,7 +216,12 @@ pub struct Sample {
     pub address: u64,
     /// The thread that was running.
     pub tid: u32,
+    /// What interrupted the thread; version 2 of the event states it.
+    pub interrupt: Option<Interrupt>,
 }
+
+/// The first version of samples that has flags; they were the upper half of a count before.
+const FIRST_WITH_FLAGS: u8 = 2;
 
 /// The sample in a record with the hook [`SAMPLE`](hook::SAMPLE). Most of the records of a kernel
 /// session are samples.
@@ -186,9 +233,12 @@ pub fn sample(record: &Record<'_>) -> Option<Sample> {
     let bytes = record.bytes();
     if record.kind() == RecordKind::PERFINFO64 && bytes.u16_at(0)? & !0xff == 0 {
         let bytes: &[u8; 28] = bytes.first_chunk()?;
+        let has_flags = bytes.u8_at(0)? >= FIRST_WITH_FLAGS;
+        let flags = record.bytes().u8_at(30).filter(|_| has_flags);
         return Some(Sample {
             address: bytes.u64_at(16)?,
             tid: bytes.u32_at(24)?,
+            interrupt: flags.and_then(Interrupt::from_flags),
         });
     }
     other_sample(record)
@@ -197,7 +247,15 @@ pub fn sample(record: &Record<'_>) -> Option<Sample> {
 #[inline(never)]
 fn other_sample(record: &Record<'_>) -> Option<Sample> {
     match decode(record)? {
-        Event::Sample { address, tid } => Some(Sample { address, tid }),
+        Event::Sample {
+            address,
+            tid,
+            interrupt,
+        } => Some(Sample {
+            address,
+            tid,
+            interrupt,
+        }),
         _ => None,
     }
 }
@@ -281,9 +339,12 @@ impl<'a> Fields<'a> {
             Kind::Thread(change, layout) => Event::Thread(*change, layout.read(payload)?),
             Kind::ThreadName(layout) => Event::ThreadName(layout.read(payload)?),
             Kind::Image(change, layout) => Event::Image(*change, layout.read(payload)?),
-            Kind::Sample([address, tid]) => Event::Sample {
+            Kind::Sample([address, tid, flags]) => Event::Sample {
                 address: self.read(*address)?,
                 tid: self.read(*tid)?,
+                interrupt: self
+                    .read::<u32>(*flags)
+                    .and_then(|flags| Interrupt::from_flags(flags as u8)),
             },
             Kind::Stack([at, pid, tid, frames]) => Event::Stack {
                 at: self.read(*at)?,
@@ -346,7 +407,7 @@ enum Kind {
     Thread(Change, ThreadLayout),
     ThreadName(ThreadLayout),
     Image(Change, ImageLayout),
-    Sample([Position; 2]),
+    Sample([Position; 3]),
     Stack([Position; 4]),
     StackKey {
         user: bool,
@@ -380,7 +441,7 @@ impl Kind {
             hook::SAMPLE => Kind::Sample(Layout::positions(
                 decoder,
                 p,
-                ["InstructionPointer", "ThreadId"],
+                ["InstructionPointer", "ThreadId", "Flags"],
             )),
             hook::STACK => Kind::Stack(stack_positions(decoder, p, "Stack")),
             hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Kind::StackKey {
@@ -406,24 +467,27 @@ fn stack_positions(decoder: &Decoder, pointers: PointerSize, last: &str) -> [Pos
 
 /// Whether process and threads of events with this hook are read, and nothing else.
 const fn has_ids_only(hook: u16) -> bool {
-    matches!(
-        hook,
-        hook::PROCESS_DEFUNCT
-            | hook::CSWITCH
-            | hook::READY_THREAD
-            | hook::DISK_READ
-            | hook::DISK_WRITE
-            | hook::DISK_READ_INIT
-            | hook::DISK_WRITE_INIT
-            | hook::DISK_FLUSH_INIT
-            | hook::HARD_FAULT
-            | hook::VIRTUAL_ALLOC
-            | hook::VIRTUAL_FREE
-    )
+    let is_of_network = matches!((hook >> 8) as u8, hook::GROUP_TCP | hook::GROUP_UDP);
+    is_of_network
+        || matches!(
+            hook,
+            hook::PROCESS_DEFUNCT
+                | hook::CSWITCH
+                | hook::READY_THREAD
+                | hook::DISK_READ
+                | hook::DISK_WRITE
+                | hook::DISK_READ_INIT
+                | hook::DISK_WRITE_INIT
+                | hook::DISK_FLUSH_INIT
+                | hook::DISK_FLUSH
+                | hook::HARD_FAULT
+                | hook::VIRTUAL_ALLOC
+                | hook::VIRTUAL_FREE
+        )
 }
 
 /// Names of the field that holds the process, and of those that hold threads.
-const PROCESS: &[&str] = &["ProcessId", "StackProcess"];
+const PROCESS: &[&str] = &["ProcessId", "StackProcess", "PID"];
 const THREADS: [&[&str]; 2] = [
     &[
         "TThreadId",

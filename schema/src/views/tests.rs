@@ -193,6 +193,7 @@ fn check_kernel(decoder: &Decoder, hook: u16, version: u8, bytes: &[u8], p: Poin
     let process = of
         .get("ProcessId")
         .or(of.get("StackProcess"))
+        .or(of.get("PID"))
         .and_then(Value::as_u64);
     assert_eq!(
         fields.process_id().map(u64::from),

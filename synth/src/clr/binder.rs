@@ -15,33 +15,42 @@ const FOUND: u16 = 0;
 const NOT_FOUND: u16 = 1;
 
 impl Runtime<'_, '_> {
-    /// The events of the search for an assembly (since .NET 5).
-    /// The search for an assembly, or that it was `found` and loaded.
-    pub fn emit_binding(&mut self, assembly: usize, found: bool) -> Result<()> {
+    /// The search for an assembly (since .NET 5).
+    pub fn emit_search(&mut self, assembly: usize) -> Result<()> {
         let Some([name, wants, path]) = self.clr.binding(assembly) else {
             return Ok(());
         };
         let id = self.clr.instance;
         let n = name.as_str();
-        let w = wants.as_str();
         let p = path.as_str();
+        let wants = wants.as_str();
         let asked_by = if wants.is_empty() { "" } else { CONTEXT };
-        if found {
-            let values = values![id, n, "", w, CONTEXT, asked_by, true, n, p, false];
-            return self.raise(291, 0, &values);
-        }
-        self.raise(290, 0, &values![id, n, "", w, CONTEXT, asked_by])?;
+        self.raise(290, 0, &values![id, n, "", wants, CONTEXT, asked_by])?;
+        self.raise(296, 0, &values![id, p, 0u16, 0i32])?;
         self.raise(
             292,
             0,
             &values![id, n, LOADED, CONTEXT, NOT_FOUND, "", "", ""],
         )?;
-        self.raise(296, 0, &values![id, p, 0u16, 0i32])?;
         self.raise(
             292,
             0,
             &values![id, n, APPLICATION, CONTEXT, FOUND, n, p, ""],
         )
+    }
+
+    /// The search found the assembly.
+    pub fn emit_search_end(&mut self, assembly: usize) -> Result<()> {
+        let Some([name, wants, path]) = self.clr.binding(assembly) else {
+            return Ok(());
+        };
+        let id = self.clr.instance;
+        let n = name.as_str();
+        let p = path.as_str();
+        let wants = wants.as_str();
+        let asked_by = if wants.is_empty() { "" } else { CONTEXT };
+        let values = values![id, n, "", wants, CONTEXT, asked_by, true, n, p, false];
+        self.raise(291, 0, &values)
     }
 
     /// The verification of strong names and publishers by .NET Framework.

@@ -63,7 +63,11 @@ impl Runtime<'_, '_> {
         let Some((_, body)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else {
             return NO_EFFECT;
         };
-        let address = body.start + self.thread.rng.below(body.size.into());
+        let place = body.start + self.thread.rng.below(body.size.into());
+        // Exceptions are handled by managed code since .NET 10: their events have no address, and a
+        // rethrow has no event.
+        let is_managed = self.clr.is_core(10);
+        let address = if is_managed { 0 } else { place };
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
         let instance = self.clr.instance;
         let flags = flag::CLS_COMPLIANT | inner;
@@ -91,7 +95,9 @@ impl Runtime<'_, '_> {
         self.enter(Block::Catch)?;
         if plan.rethrow {
             // The rethrow leaves this block without an end event; the outer one has an end event.
-            self.raise(80, 1, &rethrown)?;
+            if !is_managed {
+                self.raise(80, 1, &rethrown)?;
+            }
             self.pass(15 * MICROSECOND);
             self.enter(Block::Catch)?;
         }

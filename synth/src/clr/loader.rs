@@ -21,11 +21,16 @@ impl Runtime<'_, '_> {
             return NO_EFFECT;
         };
         found.loaded = true;
-        let then = found.assemblies.clone();
-        let values = self.clr.domain_values(domain).unwrap_or_default();
-        self.raise(156, 1, &values)?;
-        let mut then = then;
+        let mut then = found.assemblies.clone();
         then.retain(|index| self.clr.assemblies.get(*index).is_some_and(|a| !a.late));
+        // The first module announces a domain of .NET Core.
+        let has_module = then
+            .first()
+            .and_then(|first| self.clr.assemblies.get(*first))
+            .is_some_and(|first| !first.modules.is_empty());
+        if !self.clr.is_core(0) || !has_module {
+            self.announce_domain(domain)?;
+        }
         let then = then.into_iter().map(ClrOp::LoadAssembly).collect();
         Ok(OpEffect {
             cost: 200 * MICROSECOND,
@@ -34,22 +39,38 @@ impl Runtime<'_, '_> {
         })
     }
 
+    /// Raises the load event of a domain, once.
+    fn announce_domain(&mut self, domain: usize) -> Result<()> {
+        let mut domains = self.clr.domains.iter_mut();
+        let Some(found) = domains.nth(domain).filter(|d| d.loaded && !d.announced) else {
+            return Ok(());
+        };
+        found.announced = true;
+        let values = self.clr.domain_values(domain).unwrap_or_default();
+        self.raise(156, 1, &values)
+    }
+
     pub fn load_assembly(&mut self, assembly: usize) -> Result<OpEffect> {
+        let loaded_before = self.clr.assemblies.iter().filter(|a| a.loaded).count();
         let Some(found) = self.clr.assemblies.get_mut(assembly).filter(|a| !a.loaded) else {
             return NO_EFFECT;
         };
         found.loaded = true;
-        let then = found
-            .modules
-            .iter()
-            .copied()
-            .map(ClrOp::LoadModule)
-            .collect();
-        self.emit_binding(assembly, false)?;
+        // The runtime loads its own library without a search, then the program. Later assemblies
+        // are found before they are loaded.
+        let is_program = loaded_before == 1 && !found.modules.is_empty();
+        found.is_searched = is_program;
+        let modules = found.modules.iter().copied();
+        let then: Vec<ClrOp> = modules.map(ClrOp::LoadModule).collect();
+        if loaded_before > 0 {
+            self.emit_search(assembly)?;
+        }
+        if loaded_before > 0 && !is_program {
+            self.emit_search_end(assembly)?;
+        }
         self.emit_verification(assembly)?;
         let values = self.clr.assembly_values(assembly).unwrap_or_default();
         self.raise(154, 1, &values)?;
-        self.emit_binding(assembly, true)?;
         Ok(OpEffect {
             cost: 300 * MICROSECOND,
             then,
@@ -63,6 +84,7 @@ impl Runtime<'_, '_> {
             return NO_EFFECT;
         };
         found.loaded = true;
+        let assembly = found.assembly;
         let methods = found.methods.clone();
         let version = self.clr.module_version();
         let values = self.clr.module_values(module, version).unwrap_or_default();
@@ -72,6 +94,16 @@ impl Runtime<'_, '_> {
         }
         if let Some(values) = self.clr.domain_module_values(module) {
             self.raise(151, 1, &values)?;
+        }
+        let Some(owner) = self.clr.assemblies.get_mut(assembly) else {
+            return NO_EFFECT;
+        };
+        let domain = owner.domain;
+        let is_last = owner.modules.last() == Some(&module);
+        let ends_search = is_last && std::mem::take(&mut owner.is_searched);
+        self.announce_domain(domain)?;
+        if ends_search {
+            self.emit_search_end(assembly)?;
         }
         let mut then = Vec::new();
         for method in methods {
@@ -191,10 +223,13 @@ impl Runtime<'_, '_> {
         for assembly in found.assemblies.clone() {
             self.unload_assembly(assembly)?;
         }
+        // A process that exits while it starts has domains without a load event.
+        let is_announced = self.clr.domains.get(domain).is_some_and(|d| d.announced);
         let values = self.clr.domain_values(domain).unwrap_or_default();
-        self.raise(157, 1, &values)?;
+        self.raise_if(is_announced, 157, 1, &values)?;
         if let Some(found) = self.clr.domains.get_mut(domain) {
             found.loaded = false;
+            found.announced = false;
         }
         Ok(OpEffect::after(100 * MICROSECOND))
     }
@@ -227,10 +262,10 @@ impl Clr {
         Some(values![*id, domain, *binding, *flags, name.as_str(), self.instance].into())
     }
 
-    /// The version of module events: since .NET 10 they contain the build id of the image. Events
+    /// The version of module events: after .NET 10 they contain the build id of the image. Events
     /// of unloads and of the start rundown keep version 2.
     pub fn module_version(&self) -> u8 {
-        if self.is_core(10) { 3 } else { 2 }
+        if self.is_core(11) { 3 } else { 2 }
     }
 
     /// The range of the cold code of an optimized native image. The runtime reports no other

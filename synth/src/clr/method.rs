@@ -19,15 +19,30 @@ mod flag {
     pub const SHARED: u32 = 4;
     pub const JITTED: u32 = 8;
     pub const HELPER: u32 = 0x10;
-    /// The tier starts at this bit: 3 quick, 4 optimized, 5 ReadyToRun.
+    /// The tier starts at this bit.
     pub const TIER_SHIFT: u32 = 7;
     /// The extent starts at this bit: 1 for the cold part.
     pub const COLD: u32 = 1 << 28;
 }
 
-const QUICK: u32 = 3;
-const OPTIMISED: u32 = 4;
-const READY_TO_RUN: u32 = 5;
+/// Tiers of code, as the flags of method events have them. Code without tiers has 0.
+mod tier {
+    /// Compiled once and with optimization. Precompiled code has it as well.
+    pub const OPTIMIZED: u32 = 2;
+    /// Tier 0.
+    pub const QUICK: u32 = 3;
+    /// Tier 1, the last one.
+    pub const TIER_1: u32 = 4;
+    /// Optimized code that replaces a loop of tier 0 while it runs (on-stack replacement).
+    pub const OSR: u32 = 5;
+    /// Tier 0 that counts for the later optimization.
+    pub const INSTRUMENTED: u32 = 6;
+    /// The same for methods with precompiled code.
+    pub const INSTRUMENTED_OPTIMIZED: u32 = 7;
+}
+
+/// Methods with at least this many bytes of IL have a loop.
+const LOOP: u32 = 256;
 
 /// Ids of the plain events of loaded and unloaded methods, and of the start and the end rundown.
 /// The verbose events have the second next id.
@@ -69,18 +84,16 @@ impl Runtime<'_, '_> {
             let body = self.clr.precompiled(index);
             self.clr.gain(index, body);
             self.report_code(index, &body, true)?;
-            let wanted = includes_precompiled(&self.asked(), keyword::START_ENUMERATION);
+            // .NET Core has no load events of precompiled methods.
+            let wanted = !self.clr.is_core(0)
+                && includes_precompiled(&self.asked(), keyword::START_ENUMERATION);
             self.emit_details(index, wanted)?;
             self.emit_method(index, &body, LOAD, false, wanted)?;
             self.publish(index);
             self.emit_entry(index, &body)?;
             3 * MICROSECOND
         } else {
-            let tier = if self.clr.is_tiered() && method.kind == CodeKind::Jitted {
-                QUICK
-            } else {
-                0
-            };
+            let tier = self.clr.first_tier(method.kind);
             self.compile(index, tier, 0)?
         };
         if self.clr.is_tiered()
@@ -88,7 +101,7 @@ impl Runtime<'_, '_> {
                 .clr
                 .methods
                 .get(index)
-                .is_some_and(|m| m.kind == CodeKind::Jitted || m.is_precompiled())
+                .is_some_and(|m| has_tiers(m.kind))
         {
             self.clr.quick.push_back(index);
         }
@@ -96,7 +109,8 @@ impl Runtime<'_, '_> {
         Ok(OpEffect::after(cost))
     }
 
-    /// A method is compiled again with optimization; its old code stays.
+    /// A method is compiled again for its next tier, in most cases with optimization; its old code
+    /// stays.
     pub fn tier(&mut self, index: usize) -> Result<OpEffect> {
         if self
             .clr
@@ -106,8 +120,12 @@ impl Runtime<'_, '_> {
         {
             return NO_EFFECT;
         }
-        // The program is the same: only a profiler's changes have ids of their own.
-        let cost = self.compile(index, OPTIMISED, 0)?;
+        let tier = self.clr.next_tier(index);
+        let version = self.clr.next_version(index);
+        let cost = self.compile(index, tier, version)?;
+        if tier != tier::TIER_1 {
+            self.clr.quick.push_back(index);
+        }
         Ok(OpEffect::after(2 * cost))
     }
 
@@ -123,9 +141,13 @@ impl Runtime<'_, '_> {
         {
             return NO_EFFECT;
         }
-        let rejit = self.clr.next_rejit;
-        self.clr.next_rejit += 1;
-        let cost = self.compile(index, 0, rejit)?;
+        let version = self.clr.next_version(index);
+        let tier = if self.clr.is_tiered() {
+            tier::OPTIMIZED
+        } else {
+            0
+        };
+        let cost = self.compile(index, tier, version)?;
         Ok(OpEffect::after(cost))
     }
 
@@ -188,22 +210,24 @@ impl Runtime<'_, '_> {
         };
         self.clr.gain(index, body);
         self.report_code(index, &body, true)?;
+        self.emit_calls(index)?;
         self.emit_memory(index, &body)?;
-        let wanted = asked.raises(4, keyword::JIT);
+        let wanted = self.clr.has_jit_load(kind, &asked);
         self.emit_details(index, wanted)?;
         self.emit_method(index, &body, LOAD, false, wanted)?;
-        if tier == QUICK {
+        if tier == tier::QUICK {
             self.note_quick()?;
         }
         self.publish(index);
         let version = self.clr.map_version();
-        if has_il(kind) && asked.raises(5, keyword::IL_MAP) {
+        // .NET Core has maps only where it has loads.
+        let is_loaded = wanted || !self.clr.is_core(0);
+        if has_il(kind) && is_loaded && asked.raises(5, keyword::IL_MAP) {
             let values = self.clr.map_values(index, &body);
             self.raise(190, version, &values)?;
         } else if has_il(kind) {
             self.skip(false, 190, version)?;
         }
-        self.emit_calls(index)?;
         Ok(time / 4)
     }
 
@@ -306,7 +330,7 @@ impl Runtime<'_, '_> {
                 return Ok(());
             };
             let verbose = is_verbose(&asked) || method.always_verbose();
-            // Only code that a profiler changed has a rejit id.
+            // Only code after the first has an id: of a later tier, or changed by a profiler.
             let rejit = (self.clr.counts_rejits() && body.rejit != 0).then_some(body.rejit);
             let version = if rejit.is_some() { 2 } else { 1 };
             let id = if verbose { plain_id + 2 } else { plain_id };
@@ -336,6 +360,14 @@ impl Runtime<'_, '_> {
     }
 }
 
+/// Whether methods of this kind start with a quick or precompiled version and get better ones.
+fn has_tiers(kind: CodeKind) -> bool {
+    match kind {
+        CodeKind::Jitted | CodeKind::Generic | CodeKind::Precompiled => true,
+        CodeKind::Dynamic | CodeKind::Helper => false,
+    }
+}
+
 /// Whether a debugger can map code to IL: dynamic methods have none that is kept.
 pub(super) fn has_il(kind: CodeKind) -> bool {
     !matches!(kind, CodeKind::Helper | CodeKind::Dynamic)
@@ -350,7 +382,7 @@ impl Clr {
 
     /// The precompiled code of a method in its image. It does not run yet.
     fn precompiled(&mut self, index: usize) -> CodeBody {
-        let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
+        let tier = if self.is_tiered() { tier::OPTIMIZED } else { 0 };
         let since = Nanos::MAX;
         let mut place = CodeBody {
             start: 0,
@@ -378,6 +410,54 @@ impl Clr {
         }
         method.precompiled = Some(place);
         place
+    }
+
+    /// The tier of the first code that is compiled for a method of this kind.
+    fn first_tier(&self, kind: CodeKind) -> u32 {
+        match kind {
+            CodeKind::Helper => 0,
+            _ if !self.is_tiered() => 0,
+            CodeKind::Dynamic => tier::OPTIMIZED,
+            _ => tier::QUICK,
+        }
+    }
+
+    /// The tier after the newest code of a method. Since .NET 8 a method is compiled with counters
+    /// first; since .NET 7 code with a loop is replaced while it runs.
+    fn next_tier(&self, index: usize) -> u32 {
+        let Some(method) = self.methods.get(index) else {
+            return tier::TIER_1;
+        };
+        let newest = method.bodies.last().map_or(0, |body| body.tier);
+        let counts = self.is_core(8);
+        match newest {
+            tier::QUICK if self.is_core(7) && method.il_size >= LOOP => tier::OSR,
+            tier::QUICK | tier::OSR if counts => tier::INSTRUMENTED,
+            tier::OPTIMIZED if counts => tier::INSTRUMENTED_OPTIMIZED,
+            _ => tier::TIER_1,
+        }
+    }
+
+    /// The ReJIT id of the next code of a method: .NET Core counts the versions of each method,
+    /// .NET Framework the changes by profilers.
+    fn next_version(&mut self, index: usize) -> u64 {
+        if !self.is_core(0) {
+            self.next_rejit += 1;
+            return self.next_rejit - 1;
+        }
+        let Some(method) = self.methods.get_mut(index) else {
+            return 0;
+        };
+        method.later_versions += 1;
+        method.later_versions
+    }
+
+    /// Whether compiled methods have load events: in .NET Core at level 5 only, and helpers of the
+    /// runtime never.
+    fn has_jit_load(&self, kind: CodeKind, asked: &CombinedEnablement) -> bool {
+        let level = if self.is_core(0) { 5 } else { 4 };
+        let is_silent = self.is_core(0) && kind == CodeKind::Helper;
+        asked.raises(level, keyword::JIT) && !is_silent
     }
 
     fn flags(&self, method: &Method, body: &CodeBody) -> u32 {
@@ -419,9 +499,16 @@ impl Clr {
             let native_offset = u64::from(body.size) * u64::from(n) / u64::from(count);
             native.push(OwnedValue::UInt(native_offset));
         }
+        // .NET Core 3.1 has no version in maps; later ones also have the version of the IL, which
+        // only a profiler changes.
+        let rejit = if self.is_core(0) && !self.is_core(5) {
+            0
+        } else {
+            body.rejit
+        };
         let mut values: Vec<OwnedValue> = values![
             method.id,
-            body.rejit,
+            rejit,
             0u8,
             count as u16,
             il,
@@ -430,7 +517,7 @@ impl Clr {
         ]
         .into();
         if self.map_version() >= 1 {
-            values.push(body.rejit.into());
+            values.push(0u64.into());
         }
         values
     }

@@ -23,7 +23,7 @@ mod sync;
 
 pub(crate) use op::{ClrOp, Item, OpEffect, TargetThread};
 pub(crate) use raise::Runtime;
-pub(crate) use stack::thread_stack;
+pub(crate) use stack::{Stack, thread_stack};
 pub(crate) use state::{AppDomain, Assembly, Clr};
 
 use crate::error::Result;

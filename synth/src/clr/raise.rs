@@ -1,6 +1,6 @@
 //! How a CLR raises events.
 
-use core::ops::RangeInclusive;
+use core::ops::{Range, RangeInclusive};
 
 use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
@@ -8,6 +8,7 @@ use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::tables::{OlderEvent, Registry, TableEvent};
 
+use super::stack::Stack;
 use super::state::Clr;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Origin, values};
@@ -51,29 +52,75 @@ impl Runtime<'_, '_> {
 const RAISING: Nanos = 300;
 const STACK_TAKING: Nanos = 900;
 
-/// Ids of events, and since which versions of .NET Core and of .NET Framework they are raised.
-type Since = (RangeInclusive<u16>, Option<u16>, Option<(u16, u16)>);
-
 /// Events of the runtime provider that not every product raises.
-const SINCE: [Since; 18] = [
-    (23..=23, Some(0), Some((4, 5))),
-    (25..=28, None, Some((4, 5))),
-    (35..=35, Some(0), Some((4, 5))),
-    (59..=59, Some(8), None),
-    (60..=60, None, Some((4, 5))),
-    (61..=65, Some(0), Some((4, 5))),
-    (70..=70, Some(0), Some((4, 5))),
-    (72..=74, Some(5), None),
-    (146..=146, Some(5), None),
-    (159..=159, Some(3), None),
-    (160..=160, Some(5), None),
-    (181..=184, None, Some((0, 0))),
-    (202..=202, Some(0), None),
-    (203..=203, Some(3), None),
-    (204..=205, Some(0), None),
-    (208..=208, Some(5), None),
-    (290..=296, Some(5), None),
-    (303..=303, Some(10), None),
+struct Availability {
+    ids: RangeInclusive<u16>,
+    /// The major versions of .NET Core that raise them; none raises them if this is empty.
+    core: Range<u16>,
+    /// The first version of .NET Framework that raises them.
+    desktop: Option<(u16, u16)>,
+}
+
+/// Every version of .NET Core.
+const EVERY: u16 = u16::MAX;
+
+/// Events of .NET Core since a version.
+const fn core_since(ids: RangeInclusive<u16>, first: u16) -> Availability {
+    core_until(ids, first, EVERY)
+}
+
+/// Events of .NET Core since a version, and before another one.
+const fn core_until(ids: RangeInclusive<u16>, first: u16, end: u16) -> Availability {
+    Availability {
+        ids,
+        core: first..end,
+        desktop: None,
+    }
+}
+
+/// Events that only .NET Framework raises.
+const fn only_desktop(ids: RangeInclusive<u16>, major: u16, minor: u16) -> Availability {
+    Availability {
+        ids,
+        core: 0..0,
+        desktop: Some((major, minor)),
+    }
+}
+
+/// Events of every .NET Core, or of some of its versions, and of .NET Framework since 4.5.
+const fn both_since_4_5(ids: RangeInclusive<u16>, end: u16) -> Availability {
+    Availability {
+        desktop: Some((4, 5)),
+        ..core_until(ids, 0, end)
+    }
+}
+
+/// Events that not every product raises, as the real runtimes of .NET Core 3.1, .NET 8 and .NET 10
+/// show.
+const AVAILABILITY: [Availability; 22] = [
+    both_since_4_5(23..=23, EVERY),
+    only_desktop(25..=28, 4, 5),
+    both_since_4_5(35..=35, EVERY),
+    core_since(59..=59, 8),
+    only_desktop(60..=60, 4, 5),
+    // Since .NET 6 the pool is managed code, which reports its queue by another provider.
+    both_since_4_5(61..=62, 6),
+    both_since_4_5(63..=65, EVERY),
+    both_since_4_5(70..=70, EVERY),
+    core_since(72..=74, 5),
+    only_desktop(83..=84, 0, 0),
+    only_desktop(86..=87, 0, 0),
+    core_since(146..=146, 5),
+    core_since(159..=159, 3),
+    core_since(160..=160, 5),
+    only_desktop(181..=184, 0, 0),
+    core_since(202..=202, 0),
+    core_since(203..=203, 3),
+    core_since(204..=205, 0),
+    core_since(208..=208, 5),
+    core_until(280..=280, 3, 10),
+    core_since(290..=296, 5),
+    core_since(303..=303, 10),
 ];
 
 /// An event of the tables.
@@ -171,18 +218,21 @@ impl Runtime<'_, '_> {
         self.pass(RAISING);
         let follows = event.stack && union.raises(0, keyword::STACK);
         let attached = self.etw.wants_stacks(provider);
-        let frames = if follows || attached {
+        let stack = if follows || attached {
             self.call_stack()
         } else {
-            Vec::new()
+            Stack::default()
         };
-        raised.stack = if attached { &frames } else { &[] };
+        if attached {
+            raised.stack = &stack.frames;
+            raised.managed_stack = stack.managed();
+        }
         self.etw.raise(provider, &self.origin, &raised)?;
         if event.stack {
             self.pass(STACK_TAKING);
         }
         if follows {
-            self.raise_stack(rundown, &frames)
+            self.raise_stack(rundown, &stack.frames)
         } else {
             Ok(())
         }
@@ -201,7 +251,7 @@ impl Runtime<'_, '_> {
     }
 
     /// The stack of the thread at this time.
-    fn call_stack(&self) -> Vec<u64> {
+    fn call_stack(&self) -> Stack {
         let rng = &mut self.thread.stack_rng(self.origin.at);
         let runtime = rng.between(1, 4);
         self.clr
@@ -231,12 +281,17 @@ fn time_of(event: &TableEvent) -> Nanos {
 
 impl Clr {
     fn has_event(&self, id: u16) -> bool {
-        SINCE
-            .iter()
-            .find(|(ids, ..)| ids.contains(&id))
-            .is_none_or(|(_, core, desktop)| {
-                core.is_some_and(|major| self.is_core(major))
-                    || desktop.is_some_and(|(major, minor)| self.is_desktop(major, minor))
-            })
+        let mut limits = AVAILABILITY.iter();
+        let Some(limits) = limits.find(|limits| limits.ids.contains(&id)) else {
+            return true;
+        };
+        if self.is_core(0) {
+            let [major, ..] = self.version;
+            return limits.core.contains(&major);
+        }
+        match limits.desktop {
+            Some((major, minor)) => self.is_desktop(major, minor),
+            None => false,
+        }
     }
 }

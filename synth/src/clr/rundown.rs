@@ -50,7 +50,7 @@ impl Runtime<'_, '_> {
     pub fn emit_item(&mut self, enumeration: Enumeration, item: &Item) -> Result<OpEffect> {
         let rundown = enumeration != Enumeration::State;
         let end = enumeration == Enumeration::End;
-        // Marks surround a list only if something is listed.
+        // Marks surround a list, and the settings of tiers precede it, only if something is listed.
         let marks = enumerates(&self.asked_rundown());
         let clr = &*self.clr;
         // The start rundown has an older version of the module's event.
@@ -60,7 +60,8 @@ impl Runtime<'_, '_> {
             Item::Runtime => (187, 0, Some(self.information().into())),
             Item::Tiering => {
                 let settings = values![clr.instance, 3u32].into();
-                (280, 0, Some(settings).filter(|_| clr.is_tiered()))
+                let is_wanted = clr.is_tiered() && marks;
+                (280, 0, Some(settings).filter(|_| is_wanted))
             }
             Item::Init => (
                 enumeration.id(147, 0),
@@ -197,11 +198,11 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
-    /// The settings of the collector (since .NET 8, under the GC keyword, which enables no
-    /// enumeration by itself).
+    /// The settings of the collector (since .NET 8, under the GC keyword, even if nothing is
+    /// listed).
     fn emit_collector(&mut self) -> Result<()> {
         let asked = self.asked_rundown();
-        if !self.clr.is_core(8) || !asked.raises(4, keyword::GC) || !enumerates(&asked) {
+        if !self.clr.is_core(8) || !asked.raises(4, keyword::GC) {
             return Ok(());
         }
         // Collections in the background, frozen segments, and threads that are bound to no

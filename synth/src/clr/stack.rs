@@ -1,5 +1,7 @@
 //! Stacks of threads of managed processes.
 
+use std::ops::Range;
+
 use super::state::{Clr, CodeBody, Method};
 use crate::machine::Process;
 use crate::model::Sku;
@@ -8,6 +10,22 @@ use crate::time::Nanos;
 
 /// Attempts to pick a method that has code.
 const TRIES: usize = 16;
+
+/// A stack of a thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stack {
+    /// The addresses, innermost frame first.
+    pub frames: Vec<u64>,
+    /// The position of the managed frames, which have no native frames between them.
+    managed: Range<usize>,
+}
+
+impl Stack {
+    /// The frames in managed code, which are the stack that EventPipe records.
+    pub fn managed(&self) -> &[u64] {
+        self.frames.get(self.managed.clone()).unwrap_or_default()
+    }
+}
 
 impl Clr {
     /// A method that may run at a time, with its code.
@@ -22,13 +40,7 @@ impl Clr {
 
     /// A stack of a running thread, innermost first: `runtime` frames of the runtime's own, methods
     /// that have code at that time, and the frames of the system in which every thread begins.
-    pub fn call_stack(
-        &self,
-        runtime: u64,
-        at: Nanos,
-        process: &Process,
-        rng: &mut Rng,
-    ) -> Vec<u64> {
+    pub fn call_stack(&self, runtime: u64, at: Nanos, process: &Process, rng: &mut Rng) -> Stack {
         let mut frames = Vec::with_capacity(24);
         let runtime_image = if self.sku == Sku::Desktop {
             "\\clr.dll"
@@ -36,15 +48,17 @@ impl Clr {
             "\\coreclr.dll"
         };
         native(runtime_image, runtime, process, rng, &mut frames);
+        let first_managed = frames.len();
         for _ in 0..self.stack_depth.draw(rng) {
             let Some((_, body)) = self.runner(at, rng) else {
                 break;
             };
             frames.push(body.start + rng.below(body.size.into()));
         }
+        let managed = first_managed..frames.len();
         native("\\kernel32.dll", 1, process, rng, &mut frames);
         native("\\ntdll.dll", 1, process, rng, &mut frames);
-        frames
+        Stack { frames, managed }
     }
 }
 
@@ -60,11 +74,14 @@ fn native(name: &str, many: u64, process: &Process, rng: &mut Rng, frames: &mut 
 }
 
 /// A stack of a thread of a process, with or without managed code.
-pub(crate) fn thread_stack(clrs: &[Clr], process: &Process, at: Nanos, rng: &mut Rng) -> Vec<u64> {
+pub(crate) fn thread_stack(clrs: &[Clr], process: &Process, at: Nanos, rng: &mut Rng) -> Stack {
     let mut runtimes = process.clrs.iter().filter_map(|c| clrs.get(*c));
     match runtimes.find(|c| c.started) {
         Some(runtime) => runtime.call_stack(0, at, process, rng),
-        None => native_stack(process, rng),
+        None => Stack {
+            frames: native_stack(process, rng),
+            managed: 0..0,
+        },
     }
 }
 

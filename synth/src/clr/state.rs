@@ -34,6 +34,8 @@ pub(crate) struct AppDomain {
     pub shared: bool,
     pub late: bool,
     pub loaded: bool,
+    /// Whether its load event was raised.
+    pub announced: bool,
     pub assemblies: Vec<usize>,
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct Assembly {
     pub late: bool,
     pub collectible: bool,
     pub loaded: bool,
+    /// Whether the search for it ends only after its modules are loaded.
+    pub is_searched: bool,
     pub modules: Vec<usize>,
 }
 
@@ -95,6 +99,7 @@ pub(crate) struct CodeBody {
     pub size: u32,
     /// The cold part of precompiled code, far from the hot one.
     pub cold: Option<(u64, u32)>,
+    /// 0 for the first code of a method; later code has an id in its events.
     pub rejit: u64,
     /// Tier bits of the flags.
     pub tier: u32,
@@ -123,6 +128,8 @@ pub(crate) struct Method {
     pub bodies: Vec<CodeBody>,
     /// Its precompiled code in the image.
     pub precompiled: Option<CodeBody>,
+    /// How often it was compiled again.
+    pub later_versions: u64,
 }
 
 impl Method {
@@ -293,6 +300,7 @@ impl Clr {
                 shared: domain_plan.shared,
                 late: domain_plan.late,
                 loaded: false,
+                announced: false,
                 assemblies: Vec::new(),
             });
             for assembly_plan in &domain_plan.assemblies {
@@ -325,6 +333,7 @@ impl Clr {
                     late: assembly_plan.late,
                     collectible: assembly_plan.collectible,
                     loaded: false,
+                    is_searched: false,
                     modules: Vec::new(),
                 });
                 for (position, plan) in assembly_plan.modules.iter().enumerate() {
@@ -485,6 +494,7 @@ impl Clr {
                 ready: number < plan.ready,
                 bodies: Vec::new(),
                 precompiled: None,
+                later_versions: 0,
             });
         }
     }

@@ -339,7 +339,10 @@ impl Etw<'_> {
         };
         let process = found.process;
         let name = found.plan.name.clone();
-        let mut plan = plan.clone();
+        let mut plan = match found.plan.event_pipe {
+            Some(event_pipe) => event_pipe.enablement(plan),
+            None => plan.clone(),
+        };
         if found.plan.faults.contains(&Fault::WrongKeyword) {
             plan.rule.any = wrong_keyword(plan.rule.any);
         }

@@ -35,6 +35,8 @@ pub(crate) struct Event<'a> {
     pub metadata: &'a [u8],
     /// The stack of the thread, innermost frame first.
     pub stack: &'a [u64],
+    /// The frames of the stack that are in managed code: EventPipe sessions record no others.
+    pub managed_stack: &'a [u64],
 }
 
 /// The sessions in which the kernel logs an event.
@@ -58,6 +60,7 @@ impl<'a> Event<'a> {
             traits: &[],
             metadata: &[],
             stack: &[],
+            managed_stack: &[],
         }
     }
 }
@@ -195,17 +198,17 @@ impl Etw<'_> {
             event: event.schema.name.to_string(),
             source,
         })?;
-        let narrow: Vec<u32> = match origin.pointer_size {
-            PointerSize::P8 => Vec::new(),
-            PointerSize::P4 => event.stack.iter().map(|address| *address as u32).collect(),
-        };
+        let narrow = narrow_stack(origin.pointer_size, event.stack);
+        let narrow_managed = narrow_stack(origin.pointer_size, event.managed_stack);
         let mut stack_sessions = self.stack_sessions(provider, event);
         let delivery = Delivery {
             origin,
             event,
             provider,
-            items: extended_items(event, &narrow),
+            items: extended_items(event, event.stack, &narrow),
+            event_pipe_items: extended_items(event, event.managed_stack, &narrow_managed),
             stack_sessions: &stack_sessions,
+            event_pipe_sessions: self.event_pipe_sessions(&stack_sessions),
         };
         self.claim_buffers(&delivery);
         let sealed = self.write_records(&delivery)?;
@@ -233,6 +236,19 @@ impl Etw<'_> {
         let enables = provider.enables.iter();
         let with_stack = enables.filter(|(_, plan)| plan.stacks && plan.stack_ids.admits(id));
         with_stack.map(|(session, _)| *session).collect()
+    }
+
+    /// The EventPipe sessions among some sessions.
+    fn event_pipe_sessions(&self, sessions: &[usize]) -> Vec<usize> {
+        let mut event_pipe_sessions = Vec::new();
+        for index in sessions {
+            if let Some(session) = self.sessions.get(*index)
+                && session.plan.event_pipe.is_some()
+            {
+                event_pipe_sessions.push(*index);
+            }
+        }
+        event_pipe_sessions
     }
 
     /// Marks the event as lost in the sessions without a free buffer, or without one that is large
@@ -288,7 +304,7 @@ impl Etw<'_> {
                 EventOutcome::Recorded => {
                     let record = SessionRecord {
                         delivery,
-                        private: target.process.is_some(),
+                        private: target.process.is_some() && target.plan.event_pipe.is_none(),
                         timestamp: target.timestamp(&self.clock, origin.at),
                         items: delivery.items(session),
                         payload: &self.payload,
@@ -346,10 +362,18 @@ impl Etw<'_> {
     }
 }
 
+/// A stack with 32-bit addresses; empty in a 64-bit process.
+fn narrow_stack(pointer_size: PointerSize, stack: &[u64]) -> Vec<u32> {
+    match pointer_size {
+        PointerSize::P8 => Vec::new(),
+        PointerSize::P4 => stack.iter().map(|address| *address as u32).collect(),
+    }
+}
+
 /// The extended data items of an event; the stack comes last. `narrow` is the stack with 32-bit
 /// addresses, empty in a 64-bit process.
-fn extended_items<'a>(event: &Event<'a>, narrow: &'a [u32]) -> Vec<Extended<'a>> {
-    let stack = match (event.stack, narrow) {
+fn extended_items<'a>(event: &Event<'a>, stack: &'a [u64], narrow: &'a [u32]) -> Vec<Extended<'a>> {
+    let stack = match (stack, narrow) {
         ([], _) => None,
         (addresses, []) => Some(Extended::Stack64 {
             match_id: 0,
@@ -375,12 +399,19 @@ struct Delivery<'a> {
     event: &'a Event<'a>,
     provider: Guid,
     items: Vec<Extended<'a>>,
+    /// The items with the managed part of the stack.
+    event_pipe_items: Vec<Extended<'a>>,
     stack_sessions: &'a [usize],
+    /// The EventPipe sessions among `stack_sessions`.
+    event_pipe_sessions: Vec<usize>,
 }
 
 impl<'a> Delivery<'a> {
     /// The extended data items in the record of a session.
     fn items(&self, session: usize) -> &[Extended<'a>] {
+        if self.event_pipe_sessions.contains(&session) {
+            return &self.event_pipe_items;
+        }
         let no_stack = !self.event.stack.is_empty() && !self.stack_sessions.contains(&session);
         self.items
             .get(..self.items.len() - usize::from(no_stack))

@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub id: u16,
     /// The process of a private session.
     pub process: Option<u32>,
+    /// Whether it is an EventPipe session whose rundown has begun.
+    pub is_ending: bool,
     /// Its current kernel flags, and the time between two samples.
     pub kernel: KernelFlags,
     pub sample_interval: Nanos,
@@ -107,6 +109,7 @@ impl Session {
             plan: plan.clone(),
             id: config.logger_id,
             process: request.process,
+            is_ending: false,
             kernel: plan.kernel.clone(),
             sample_interval: plan.sample_interval,
             of_kernel: !plan.kernel.is_empty(),
@@ -611,6 +614,15 @@ impl StartRequest<'_> {
         }
         let one = plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
         let width = machine.pointer_size;
+        let mut os = machine.os;
+        let mut logger_name = plan.name.as_str();
+        if plan.event_pipe.is_some() {
+            // As in the trace of a stream, which does not state its system.
+            os.major = 0;
+            os.minor = 0;
+            os.build = 0;
+            logger_name = FileHeader::EVENT_PIPE_NAME;
+        }
         let header = FileHeader {
             pointer_size: width,
             stated_pointer_size: width.bytes() as u32,
@@ -618,11 +630,11 @@ impl StartRequest<'_> {
             process_id: self.writer_pid,
             timestamp: Ticks::new(clock.timestamp(plan.clock, at).saturating_add(skew(plan))),
             buffer_size: plan.buffer_size,
-            os_major: machine.os.major,
-            os_minor: machine.os.minor,
+            os_major: os.major,
+            os_minor: os.minor,
             log_major: if large { 2 } else { 1 },
             log_minor: if large { 0 } else { 5 },
-            build: machine.os.build,
+            build: os.build,
             processors: if one { 1 } else { machine.processors.into() },
             maximum_file_size: plan.maximum_size,
             // The header of a file lacks the real-time mode of its session.
@@ -635,7 +647,7 @@ impl StartRequest<'_> {
             perf_freq: i64::try_from(machine.frequency).unwrap_or(i64::MAX),
             start_time: FileTime::new(clock.filetime(at)),
             clock_type: plan.clock,
-            logger_name: plan.name.encode_utf16().collect(),
+            logger_name: logger_name.encode_utf16().collect(),
             log_file_name: match &plan.file {
                 Some(file) => format!("C:\\traces\\{file}").encode_utf16().collect(),
                 None => Vec::new(),
@@ -645,7 +657,7 @@ impl StartRequest<'_> {
         let mut config = SessionConfig::new(header);
         config.logger_id = id;
         config.hold_sealed = true;
-        if machine.os.build >= 17_763 {
+        if os.build >= 17_763 {
             // The root partition of a host: type 0, offset 0, two empty ids.
             config.add_header_group(hook::PARTITION_INFO, &[0; 48])?;
         }

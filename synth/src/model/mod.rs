@@ -35,7 +35,7 @@ pub use network::{ExchangePlan, Packet, PacketMedium, ResolvePlan};
 pub(crate) use process::as_text;
 pub use process::{FileVersion, ImagePlan, PdbIdentity, ProcessPlan, VersionInfo};
 pub use provider::{ActivityWork, NamedValue, ProviderKind, ProviderPlan, RaisePlan};
-pub use session::{EnablePlan, Fault, SessionFault, SessionPlan};
+pub use session::{EnablePlan, EventPipePlan, Fault, SessionFault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
 pub use step::{
     Action, ClrWork, CollectorProblem, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan,
@@ -122,6 +122,9 @@ pub struct MachinePlan {
     pub disks: Vec<DiskPlan>,
     /// Bytes of a packet that the packet monitor logs at most; all if `None`.
     pub packet_bytes: Option<u16>,
+    /// Of a hundred samples of idle processors, how many find the processor in a deferred procedure
+    /// call or in an interrupt service routine.
+    pub interrupts: u8,
     /// Its network cards.
     pub network_cards: Vec<NetworkCardPlan>,
     /// Its displays.
@@ -148,6 +151,7 @@ impl Default for MachinePlan {
             domain: String::new(),
             disks: vec![DiskPlan::default()],
             packet_bytes: None,
+            interrupts: 0,
             network_cards: Vec::new(),
             displays: Vec::new(),
             services: Vec::new(),

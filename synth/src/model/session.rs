@@ -2,9 +2,14 @@
 
 use core::mem::discriminant;
 
-use etl_control::enable::{Enablement, IdFilter};
+use etl_control::controller::RUNDOWN_KEYWORDS;
+use etl_control::enable::{Enablement, IdFilter, Variant};
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_format::{Guid, ProcessId};
+use etl_schema::Identity;
+use etl_schema::clr::keyword::{END_RUNDOWN, START_RUNDOWN};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::tables::Registry;
 
 use super::KernelFlags;
 use crate::time::{Nanos, SECOND};
@@ -196,6 +201,67 @@ pub struct SessionPlan {
     pub sample_interval: Nanos,
     /// Its faults.
     pub faults: Vec<Fault>,
+    /// Settings of an EventPipe session, which records the events of one .NET process, and whose
+    /// trace is like the trace of a converted `.nettrace` stream. It needs `process`.
+    pub event_pipe: Option<EventPipePlan>,
+}
+
+/// Settings of an EventPipe session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPipePlan {
+    /// The keywords with which the runtime lists its code when the session stops; `None` for no
+    /// rundown.
+    pub rundown: Option<u64>,
+}
+
+impl Default for EventPipePlan {
+    /// The rundown that the runtime uses unless a session chooses another.
+    fn default() -> Self {
+        EventPipePlan {
+            rundown: Some(RUNDOWN_KEYWORDS),
+        }
+    }
+}
+
+impl EventPipePlan {
+    /// How EventPipe enables a provider: events without keyword pass a mask of 0, a stack is part
+    /// of its event, and the CLR's own events about stacks do not exist.
+    pub(crate) fn enablement(self, plan: &EnablePlan) -> EnablePlan {
+        let mut plan = plan.clone();
+        plan.rule.variant = Variant::EventPipe;
+        match plan.provider {
+            CLR_RUNTIME => {
+                plan.rule.ids = IdFilter::Out(vec![RUNTIME_STACK]);
+                plan.stacks = true;
+                plan.stack_ids = IdFilter::In(ids_with_stack());
+            }
+            CLR_RUNDOWN => {
+                plan.rule.any = plan.rule.any & !START_RUNDOWN | END_RUNDOWN;
+                plan.rule.ids = IdFilter::Out(vec![RUNDOWN_STACK]);
+            }
+            _ => plan.stacks = true,
+        }
+        plan
+    }
+}
+
+/// Ids of the events about stacks of the runtime and of the rundown provider.
+const RUNTIME_STACK: u16 = 82;
+const RUNDOWN_STACK: u16 = 0;
+
+/// Ids of the runtime's events that have stacks.
+fn ids_with_stack() -> Vec<u16> {
+    let mut ids = Vec::new();
+    let runtime = Registry::builtin().provider(CLR_RUNTIME);
+    for event in runtime.map_or(&[][..], |runtime| &runtime.events) {
+        if let Identity::Modern { id, .. } = event.schema.identity
+            && event.stack
+        {
+            ids.push(id);
+        }
+    }
+    ids.dedup();
+    ids
 }
 
 impl SessionPlan {
@@ -217,6 +283,7 @@ impl SessionPlan {
             kernel: KernelFlags::default(),
             sample_interval: 1_000_000,
             faults: Vec::new(),
+            event_pipe: None,
         }
     }
 

@@ -114,6 +114,7 @@ impl Simulator<'_> {
         let mut callbacks = Vec::new();
         match request {
             Request::Stop => {
+                let sessions = self.begin_ends(sessions)?;
                 sessions
                     .iter()
                     .try_for_each(|index| self.before_stop(*index))?;
@@ -142,6 +143,10 @@ impl Simulator<'_> {
 
     /// A session has reached its time limit.
     pub(super) fn end_session(&mut self, index: usize) -> Result<()> {
+        // An EventPipe session first begins its rundown.
+        if self.begin_ends(vec![index])?.is_empty() {
+            return Ok(());
+        }
         if self.etw.sessions.get(index).is_some_and(|s| s.is_running()) {
             self.before_stop(index)?;
             let callbacks = self.etw.stop(&[index], self.settled())?;
@@ -219,7 +224,11 @@ impl Simulator<'_> {
                     format!("no process \"{name}\" is running"),
                 ));
             };
-            let in_process = LogFileMode::PRIVATE | LogFileMode::PRIVATE_IN_PROC;
+            // EventPipe is not ETW: its sessions have no mode.
+            let in_process = match plan.event_pipe {
+                Some(_) => LogFileMode(0),
+                None => LogFileMode::PRIVATE | LogFileMode::PRIVATE_IN_PROC,
+            };
             let plan = SessionPlan {
                 mode: plan.mode | in_process,
                 ..plan.clone()

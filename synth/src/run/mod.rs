@@ -6,6 +6,7 @@
 
 mod actions;
 mod command;
+mod event_pipe;
 mod inventory;
 mod io;
 mod io_op;
@@ -115,6 +116,8 @@ struct Simulator<'s> {
     sources: Vec<provider::Source>,
     failed_lines: FailedLines,
     network: Network,
+    /// Samples of idle processors so far.
+    idle_samples: u64,
     /// Requests that disks serve, by their packets.
     requests: BTreeMap<u64, io::Pending>,
 }
@@ -179,6 +182,7 @@ impl<'s> Simulator<'s> {
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),
             network: Network::new(&scenario.machine, Source::new(scenario.seed)),
+            idle_samples: 0,
             requests: BTreeMap::new(),
             sources: scenario
                 .providers

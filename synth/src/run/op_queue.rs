@@ -27,6 +27,8 @@ pub(super) enum Op {
     Raise(Box<RaisePlan>),
     /// An `EventSource` writes its manifest.
     EmitManifest(usize),
+    /// The rundown of an EventPipe session of the process is complete.
+    EndEventPipe(usize),
     /// The process exits.
     EndProcess,
     /// An operation on a file or a connection.

@@ -264,10 +264,9 @@ impl Simulator<'_> {
         for thread in &process.threads {
             self.ops.get_mut(*thread).map(OpQueue::clear);
         }
-        let mut ops: Vec<Op> = clrs
-            .into_iter()
-            .map(|clr| Op::Clr(clr, ClrOp::Stop))
-            .collect();
+        let pid = process.pid;
+        let mut ops = self.event_pipe_ops_at_exit(pid)?;
+        ops.extend(clrs.into_iter().map(|clr| Op::Clr(clr, ClrOp::Stop)));
         if self.uses_io(index) {
             ops.push(Op::Io(IoOp::CloseAll));
         }
@@ -340,6 +339,7 @@ impl Simulator<'_> {
             }
             Op::Compute(time) => time,
             Op::Raise(plan) => self.raise(thread, &plan, origin)?,
+            Op::EndEventPipe(session) => self.finish_event_pipe(session, origin)?,
             Op::EmitManifest(provider) => {
                 self.emit_manifest(provider, origin)?;
                 10 * MICROSECOND

@@ -6,7 +6,7 @@ use etl_schema::sources::eventsource::Chunk;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
 
-use crate::clr::thread_stack;
+use crate::clr::{Stack, thread_stack};
 use crate::counts;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Origin, ProviderIndex, Registrant};
@@ -223,13 +223,14 @@ impl Simulator<'_> {
             return Ok(MICROSECOND);
         }
         counts::fill(&schema.fields, &mut values);
-        let mut stack = Vec::new();
+        let mut stack = Stack::default();
         if !provider.kind.is_classic() && self.etw.wants_stacks(index) {
             stack = self.stack_of(thread, origin.at);
         }
         let mut event = Event {
             related,
-            stack: &stack,
+            stack: &stack.frames,
+            managed_stack: stack.managed(),
             ..Event::new(schema, &values)
         };
         if let Some(source) = self.sources.get(plan.provider) {
@@ -290,12 +291,12 @@ fn set_header(event: &mut Event<'_>, kind: ProviderKind, activity: ActivityWork)
 
 impl Simulator<'_> {
     /// The stack of a thread at a time, with or without managed code.
-    fn stack_of(&self, thread: usize, at: Nanos) -> Vec<u64> {
+    fn stack_of(&self, thread: usize, at: Nanos) -> Stack {
         let Some(thread) = self.machine.threads.get(thread) else {
-            return Vec::new();
+            return Stack::default();
         };
         let Some(process) = self.machine.processes.get(thread.process) else {
-            return Vec::new();
+            return Stack::default();
         };
         thread_stack(&self.clrs, process, at, &mut thread.stack_rng(at))
     }

@@ -20,6 +20,23 @@ const IDLE: u64 = KERNEL + 0x15_f552;
 const FLAGS: u8 = PRIORITY.cast_unsigned() << 3;
 const IDLE_FLAGS: u8 = 0x80;
 
+/// Where a driver runs deferred procedure calls and interrupt service routines.
+const DPC: u64 = KERNEL + 0x42_1a30;
+const ISR: u64 = KERNEL + 0x42_0c58;
+
+/// The flags of samples that find an idle processor in one of these.
+const DPC_FLAGS: u8 = IDLE_FLAGS | 1;
+const ISR_FLAGS: u8 = IDLE_FLAGS | 2;
+
+/// Of so many interrupts, the last one is in a service routine.
+const PER_ISR: u64 = 4;
+
+/// What an idle processor executes.
+struct IdleCode {
+    address: u64,
+    flags: u8,
+}
+
 /// The sample of a processor comes this long after the one of the processor before it.
 const STAGGER: Nanos = 10 * MICROSECOND;
 
@@ -65,6 +82,30 @@ impl Simulator<'_> {
         self.take_sample(session, processor)
     }
 
+    /// What the next sample of an idle processor finds. Interrupts are as far apart as possible.
+    fn next_idle_code(&mut self) -> IdleCode {
+        let percent = u64::from(self.scenario.machine.interrupts);
+        let before = self.idle_samples.saturating_mul(percent) / 100;
+        self.idle_samples += 1;
+        let interrupts = self.idle_samples.saturating_mul(percent) / 100;
+        if interrupts == before {
+            return IdleCode {
+                address: IDLE,
+                flags: IDLE_FLAGS,
+            };
+        }
+        if interrupts.is_multiple_of(PER_ISR) {
+            return IdleCode {
+                address: ISR,
+                flags: ISR_FLAGS,
+            };
+        }
+        IdleCode {
+            address: DPC,
+            flags: DPC_FLAGS,
+        }
+    }
+
     fn take_sample(&mut self, session: usize, processor: usize) -> Result<()> {
         // An operation is not interrupted: the sample waits for its end.
         let at = self.now.max(self.machine.horizon(processor));
@@ -76,8 +117,9 @@ impl Simulator<'_> {
             .and_then(|p| p.current());
         let Some(thread) = current else {
             let origin = self.origin_on(processor, None, at);
-            let waits = kernel::address(origin.pointer_size, IDLE);
-            self.etw.log_sample(session, waits, IDLE_FLAGS, &origin)?;
+            let IdleCode { address, flags } = self.next_idle_code();
+            let address = kernel::address(origin.pointer_size, address);
+            self.etw.log_sample(session, address, flags, &origin)?;
             self.machine.advance(processor, at);
             return Ok(());
         };
@@ -89,7 +131,7 @@ impl Simulator<'_> {
             return Ok(());
         };
         let mut rng = found.stack_rng(at);
-        let frames = thread_stack(&self.clrs, process, at, &mut rng);
+        let frames = thread_stack(&self.clrs, process, at, &mut rng).frames;
         let origin = self.origin(thread, at);
         let origin = Origin {
             processor: u16::try_from(processor).unwrap_or(0),

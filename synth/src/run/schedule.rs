@@ -241,7 +241,7 @@ impl Simulator<'_> {
             return Ok(());
         };
         let mut rng = found.stack_rng(origin.at);
-        let frames = thread_stack(&self.clrs, process, origin.at, &mut rng);
+        let frames = thread_stack(&self.clrs, process, origin.at, &mut rng).frames;
         self.etw.log_stack(event, &frames, origin)
     }
 

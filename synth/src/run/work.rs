@@ -11,9 +11,9 @@ use super::op_queue::Op;
 /// Maximum number of operations of one step.
 const MAX_OPS_PER_STEP: u32 = 1_000_000;
 
-/// Threads that `start-thread` can start in a scenario. Without a limit, `every` without an end
-/// takes all memory.
-const MAX_STARTED_THREADS: u32 = 65_536;
+/// Threads that `start-thread` can start in a scenario. Without a limit, an `every` with a short
+/// period takes all memory.
+const MAX_STARTED_THREADS: u32 = 16_384;
 
 /// Operations, each once.
 fn once(ops: impl IntoIterator<Item = ClrOp>) -> Vec<(ClrOp, u32)> {
@@ -107,9 +107,7 @@ impl Simulator<'_> {
     /// A thread starts a second thread.
     fn plan_new_thread(&mut self, process: usize, starter: usize, clrs: &[usize]) -> Result<()> {
         if self.started_threads >= MAX_STARTED_THREADS {
-            let message = format!(
-                "the scenario starts more than {MAX_STARTED_THREADS} threads; `until=` ends `every`"
-            );
+            let message = format!("the scenario starts more than {MAX_STARTED_THREADS} threads");
             return Err(Error::impossible(self.now, message));
         }
         self.started_threads += 1;

@@ -155,13 +155,7 @@ impl Controller<'_> {
                 providers,
                 kernel,
             } => {
-                let TracelogChanges { added, removed, .. } = tracelog_changes(kernel);
-                let change = KernelChange {
-                    added,
-                    removed,
-                    ..KernelChange::default()
-                };
-                self.change_kernel(session, change);
+                self.enable_kernel(session, kernel);
                 self.enable_all(session, providers)?;
             }
             Command::Disable {
@@ -169,13 +163,7 @@ impl Controller<'_> {
                 providers,
                 kernel,
             } => {
-                let TracelogChanges { added, removed, .. } = tracelog_changes(kernel);
-                let removed = added.with(removed);
-                let change = KernelChange {
-                    removed,
-                    ..KernelChange::default()
-                };
-                self.change_kernel(session, change);
+                self.disable_kernel(session, kernel);
                 self.disable_all(session, providers)?;
             }
             Command::CaptureState { session, providers } => {
@@ -220,8 +208,30 @@ impl Controller<'_> {
             }),
             Command::Query { session, .. } => self.query(session.as_deref()),
             Command::ListProviders => self.collector("", None),
+            Command::Collect(_) => {
+                return Err("recordings of EventPipe are not simulated".to_owned());
+            }
         }
         Ok(())
+    }
+
+    fn enable_kernel(&mut self, session: &str, flags: &[String]) {
+        let TracelogChanges { added, removed, .. } = tracelog_changes(flags);
+        let change = KernelChange {
+            added,
+            removed,
+            ..KernelChange::default()
+        };
+        self.change_kernel(session, change);
+    }
+
+    fn disable_kernel(&mut self, session: &str, flags: &[String]) {
+        let TracelogChanges { added, removed, .. } = tracelog_changes(flags);
+        let change = KernelChange {
+            removed: added.with(removed),
+            ..KernelChange::default()
+        };
+        self.change_kernel(session, change);
     }
 
     fn create(&mut self, session: &Session) {

@@ -7,9 +7,11 @@ use etl_format::constants::{ClockType, LogFileMode};
 
 use super::args::Args;
 use crate::model::{
-    EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionFault, SessionPlan,
+    EnablePlan, EventPipePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionFault,
+    SessionPlan,
 };
 use crate::time::Nanos;
+use etl_schema::providers::CLR_RUNDOWN;
 
 /// The shortest time between two samples.
 const MIN_INTERVAL: Nanos = 100_000;
@@ -20,6 +22,18 @@ const CLOCKS: [(&str, ClockType); 3] = [
     ("qpc", ClockType::QPC),
     ("system", ClockType::SYSTEM_TIME),
     ("cycle", ClockType::CPU_CYCLE),
+];
+
+/// Kinds of sessions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SessionKind {
+    Etw,
+    EventPipe,
+}
+
+const KINDS: [(&str, SessionKind); 2] = [
+    ("etw", SessionKind::Etw),
+    ("eventpipe", SessionKind::EventPipe),
 ];
 
 /// Words for modes.
@@ -65,7 +79,11 @@ pub(super) fn session(mut args: Args<'_, '_>) -> Option<SessionPlan> {
     args.set("maximum-size", &mut plan.maximum_size);
     plan.flush_timer = args.time("flush").unwrap_or(plan.flush_timer);
     plan.clock = args.choice("clock", &CLOCKS).unwrap_or(plan.clock);
-    args.children(&mut |mut args| match args.name() {
+    if args.choice("kind", &KINDS) == Some(SessionKind::EventPipe) {
+        plan.event_pipe = Some(event_pipe(&mut args, &plan));
+    }
+    let span = args.span();
+    let reader = args.children(&mut |mut args| match args.name() {
         "enable" => plan.providers.extend(enable(args)),
         "kernel" => {
             let (flags, interval) = kernel(args);
@@ -75,7 +93,39 @@ pub(super) fn session(mut args: Args<'_, '_>) -> Option<SessionPlan> {
         "fault" => plan.faults.extend(fault(args)),
         _ => args.unknown("a session", "enable, kernel, fault"),
     });
+    if let Some(message) = event_pipe_conflict(&plan) {
+        reader.error(span, message, "here", None);
+    }
     Some(plan)
+}
+
+/// The settings of an EventPipe session.
+fn event_pipe(args: &mut Args<'_, '_>, plan: &SessionPlan) -> EventPipePlan {
+    if plan.process.is_none() {
+        let help = Some("process=\"app.exe\": a session records one process");
+        args.error("an EventPipe session needs a process", "here", help);
+    }
+    let mut event_pipe = EventPipePlan::default();
+    if let Some(keywords) = args.keywords("rundown", CLR_RUNDOWN) {
+        event_pipe.rundown = Some(keywords);
+    }
+    if args.flag("no-rundown") {
+        event_pipe.rundown = None;
+    }
+    event_pipe
+}
+
+/// What an EventPipe session cannot record.
+fn event_pipe_conflict(plan: &SessionPlan) -> Option<&'static str> {
+    plan.event_pipe?;
+    if !plan.kernel.is_empty() {
+        return Some("an EventPipe session records no events of the kernel");
+    }
+    let mut providers = plan.providers.iter();
+    if providers.any(|enabled| enabled.provider == CLR_RUNDOWN) {
+        return Some("EventPipe has no rundown provider: `rundown` has its keywords");
+    }
+    None
 }
 
 /// `enable "runtime" keywords="Loader Jit" level=5`

@@ -122,6 +122,10 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
         None,
     );
     m.bias = bias.unwrap_or(m.bias);
+    let message = "of a hundred samples, at most a hundred find an interrupt";
+    m.interrupts = args
+        .within("interrupts", 0..=100, message)
+        .unwrap_or(m.interrupts);
     m.packet_bytes = args.get("packet-bytes").or(m.packet_bytes);
     args.set("disk-bytes-per-second", &mut m.disk_speed);
     m.disk_speed = m.disk_speed.max(1);

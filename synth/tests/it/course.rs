@@ -228,7 +228,8 @@ fn admits_rundown(a: u64, event: &KnownEvent, end: bool) -> bool {
     any(if end { 0x100 } else { 0x40 })
         && match event.descriptor.id {
             187 => true,
-            10 => enumerates && any(1),
+            10 => any(1),
+            280 => enumerates && any(0x10_0000_0000),
             145..=148 => enumerates && any(0x2_0038),
             141..=144 => any(of_code(event, 0x10, 0x20)),
             159 => any(0x1_0000),
@@ -301,6 +302,9 @@ fn masks(often: &'static [u64]) -> impl Strategy<Value = (u64, u64)> {
         let (a, b) = (part(1) | noise & keep, part(0) | noise);
         let allowed = !(0x4_0000 | 0x80_0000);
         let (a, b) = (a & allowed, b & allowed);
+        // In .NET Core maps of code need the keyword of its loads.
+        let jit = if a & 0x2_0000 != 0 { 0x10 } else { 0 };
+        let (a, b) = (a | jit, b | jit);
         // No bit would mean all.
         if a == 0 { (0x8, b | 0x8) } else { (a, b) }
     })

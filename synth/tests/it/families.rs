@@ -35,7 +35,7 @@ process "App.exe" threads=1 start="1s" exit="3.5s" {
 "#;
 
 /// Products whose events differ: product and version, kind of precompiled modules.
-const PRODUCTS: [(&str, &str); 9] = [
+const PRODUCTS: [(&str, &str); 10] = [
     ("\"desktop\" version=\"4.0.21006\"", "ngen"),
     ("\"desktop\" version=\"4.0.30319\"", "ngen"),
     ("\"desktop\" version=\"4.5.50938\"", "ngen"),
@@ -45,6 +45,7 @@ const PRODUCTS: [(&str, &str); 9] = [
     ("\"core\" version=\"6.0.100\"", "r2r"),
     ("\"core\" version=\"8.0.0\"", "r2r"),
     ("\"core\" version=\"10.0.100\"", "r2r"),
+    ("\"core\" version=\"11.0.0\"", "r2r"),
 ];
 
 /// Events of a product, with sessions at levels 4 and 5 that enable its three providers.
@@ -197,7 +198,9 @@ fn helpers_and_dynamic_methods_are_identified_as_documented() {
                 "{load:?}"
             );
         }
-        assert!(helpers > 0 && dynamic > 0);
+        assert!(dynamic > 0);
+        // .NET Core reports no helpers.
+        assert_eq!(helpers > 0, product < 4, "product {product}");
     }
 }
 

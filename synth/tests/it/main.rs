@@ -21,6 +21,7 @@ mod kernel;
 mod kernel_io;
 mod language;
 mod masks;
+mod real_runtimes;
 mod sessions;
 #[expect(dead_code, reason = "the tests in `tests/` need more of it")]
 mod simulated;

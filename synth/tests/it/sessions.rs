@@ -179,8 +179,8 @@ at "4s" { stop "both" }"#);
 fn only_precompiled_code_has_a_cold_part() {
     let script = r#"
 process "App.exe" start="1.5s" {
-    clr "core" version="6.0.100" { assembly "A" {
-        module "C:\\R.dll" kind="r2r" { methods 6 ready=6 cold=#true }
+    clr "desktop" version="4.8.4000.0" { assembly "A" {
+        module "C:\\R.dll" kind="ngen" { methods 6 ready=6 cold=#true }
         module "C:\\I.dll" { methods 6 ready=6 }
     } }
     at "2s" { rejit 20; tier 20 }

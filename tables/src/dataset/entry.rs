@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use etl_format::read::Source;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::files::word;
 use crate::{Error, Result};
 
 /// The folder of entries. Engines ignore names that begin with an underscore.
-const FOLDER: &str = "_traces";
+pub(super) const FOLDER: &str = "_traces";
 /// Hexadecimal digits of the hash in the name of a trace.
 const DIGITS: usize = 8;
 
@@ -26,6 +26,12 @@ impl Hash {
     /// The hash of some bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Hash(Sha256::digest(bytes).into())
+    }
+
+    /// A hash of which a test chooses the bytes.
+    #[cfg(test)]
+    pub(super) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Hash(bytes)
     }
 
     /// Its beginning, for names.
@@ -78,14 +84,9 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub fn new(file: &str, hash: &super::Hash, selection: &str) -> Self {
-        let name = etl_format::file_name(file);
-        let stem = match name.to_ascii_lowercase().find(".etl") {
-            Some(end) => name.get(..end).unwrap_or(name),
-            None => name,
-        };
+    pub fn new(trace: String, file: &str, hash: &Hash, selection: &str) -> Self {
         Entry {
-            trace: format!("{}-{}", word(stem), hash.short()),
+            trace,
             file: file.to_owned(),
             hash: hash.to_string(),
             selection: selection.to_owned(),
@@ -94,36 +95,79 @@ impl Entry {
         }
     }
 
-    /// Writes the entry. A failure leaves no part of it.
-    pub fn write(&self, root: &Path) -> Result<()> {
+    /// Announces the entry: until it is complete, the files of its new tables are removed by the
+    /// next process that opens the data set.
+    pub fn announce(&self, root: &Path) -> Result<()> {
         let folder = root.join(FOLDER);
         fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-        let path = folder.join(format!("{}.json", self.trace));
-        let unfinished = folder.join(format!(".{}.json", self.trace));
-        self.write_and_rename(&unfinished, &path)
+        let path = announced_path(root, &self.trace);
+        let text = serde_json::to_string_pretty(self).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&path, text + "\n"))
             .map_err(|error| failed(&path, error))
     }
 
-    fn write_and_rename(&self, unfinished: &Path, path: &Path) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(self)?;
-        fs::write(unfinished, text + "\n")?;
-        fs::rename(unfinished, path)
+    /// Makes the announced entry the entry of its trace.
+    pub fn complete(&self, root: &Path) -> Result<()> {
+        let path = root.join(FOLDER).join(format!("{}.json", self.trace));
+        fs::rename(announced_path(root, &self.trace), &path).map_err(|error| failed(&path, error))
     }
+}
+
+/// The path of an entry whose files are not complete.
+pub(super) fn announced_path(root: &Path, trace: &str) -> PathBuf {
+    root.join(FOLDER).join(format!(".{trace}.json"))
+}
+
+/// The name of a trace: the stem of its file, and the hash or its beginning.
+pub(super) fn trace_name(file: &str, hash: &str) -> String {
+    let name = etl_format::file_name(file);
+    let stem = match name.to_ascii_lowercase().find(".etl") {
+        Some(end) => name.get(..end).unwrap_or(name),
+        None => name,
+    };
+    format!("{}-{hash}", word(stem))
+}
+
+/// The names of the traces whose entries were announced and not completed: a run was killed.
+pub(super) fn announced(root: &Path) -> Result<Vec<String>> {
+    let mut traces = Vec::new();
+    for path in files(root)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(stem) = name.strip_suffix(".json") else {
+            continue;
+        };
+        if let Some(trace) = stem.strip_prefix('.') {
+            traces.push(trace.to_owned());
+        }
+    }
+    traces.sort();
+    Ok(traces)
+}
+
+/// The files in the folder of entries.
+fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let folder = root.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(&folder, error)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        files.push(entry.map_err(|error| failed(&folder, error))?.path());
+    }
+    Ok(files)
 }
 
 /// The entries of a data set, in the order of their names.
 pub(super) fn read_all(root: &Path) -> Result<Vec<Entry>> {
-    let folder = root.join(FOLDER);
-    let files = match fs::read_dir(&folder) {
-        Ok(files) => files,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(&folder, error)),
-    };
     let mut entries = Vec::new();
-    for file in files {
-        let path = file.map_err(|error| failed(&folder, error))?.path();
+    for path in files(root)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with('.') || !name.ends_with(".json") {
+        let Some(stem) = name.strip_suffix(".json") else {
+            continue;
+        };
+        if stem.starts_with('.') {
             continue;
         }
         let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
@@ -131,6 +175,11 @@ pub(super) fn read_all(root: &Path) -> Result<Vec<Entry>> {
             .map_err(|error| Error::NoEntry(path.display().to_string(), error.to_string()))?;
         if entry.schema != crate::SCHEMA_VERSION {
             return Err(Error::OtherVersion(entry.trace, entry.schema));
+        }
+        // The name becomes part of paths.
+        if entry.trace != stem {
+            let reason = "it has the name of another trace".to_owned();
+            return Err(Error::NoEntry(path.display().to_string(), reason));
         }
         entries.push(entry);
     }

@@ -1,6 +1,6 @@
 //! The Parquet files of one trace, while it is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,14 @@ use crate::{Error, Result};
 
 /// The most files that are open at a time; systems allow about a thousand for a process.
 const MAX_OPEN: usize = 64;
+/// The most partitions of the events of a trace, one for each provider; a machine has some thousand
+/// providers, and a trace has events of some hundred. Events of further ones share a partition.
+const MAX_PARTITIONS: usize = 1 << 10;
+/// The partition of the events of further providers. Its files have the names of the providers in a
+/// column of their own.
+const OTHERS: &str = "(other providers)";
+/// The column with the names of further providers.
+const OTHER_PROVIDER: &str = "other_provider";
 /// The most rows of a group; batches are not larger.
 const GROUP: usize = 1 << 16;
 /// The most characters of a name.
@@ -107,6 +115,11 @@ pub(super) fn typed_folder(table: &str) -> String {
     }
 }
 
+/// The name of a file of a table.
+fn part_name(number: usize) -> String {
+    format!("part-{number}.parquet")
+}
+
 /// A table that is written.
 #[derive(Default)]
 struct Table {
@@ -151,6 +164,8 @@ pub(super) struct Files {
     trace: String,
     properties: WriterProperties,
     tables: BTreeMap<String, Table>,
+    /// The partitions that have files of their own.
+    partitions: BTreeSet<String>,
     open: usize,
     uses: u64,
     rows: u64,
@@ -182,11 +197,23 @@ impl Files {
             trace: trace.to_owned(),
             properties: properties.build(),
             tables: BTreeMap::new(),
+            partitions: BTreeSet::new(),
             open: 0,
             uses: 0,
             rows: 0,
             bytes: 0,
         }
+    }
+
+    /// The paths of all files so far, in the data set.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for (key, table) in &self.tables {
+            for part in 0..table.parts {
+                paths.push(self.root.join(key).join(part_name(part)));
+            }
+        }
+        paths
     }
 
     /// The name of the trace.
@@ -206,7 +233,8 @@ impl Files {
         self.group(name, "", &["trace"], batch)
     }
 
-    /// Writes the rows of each value of a column to a file of its own.
+    /// Writes the rows of each value of a column to a file of its own, and the rows of values after
+    /// the first [`MAX_PARTITIONS`] to one.
     pub fn write_by(&mut self, name: &str, column: &str, batch: &RecordBatch) -> Result<()> {
         let Some(values) = batch.column_by_name(column) else {
             return Ok(());
@@ -222,8 +250,8 @@ impl Files {
                 .or_default()
                 .push(u32::try_from(row).unwrap_or(u32::MAX));
         }
+        let mut others = Vec::new();
         for (text, rows) in rows {
-            let selected = take(batch, &UInt32Array::from(rows))?;
             // Hive's name of the partition of rows without a value.
             let value = if text.is_empty() {
                 "__HIVE_DEFAULT_PARTITION__"
@@ -231,9 +259,33 @@ impl Files {
                 text
             };
             let partition = format!("{column}={}", partition(value));
+            if !self.has_partition(&partition) {
+                others.extend(rows);
+                continue;
+            }
+            let selected = take(batch, &UInt32Array::from(rows))?;
             self.group(name, &partition, &["trace", column], &selected)?;
         }
+        if !others.is_empty() {
+            others.sort_unstable();
+            let selected = take(batch, &UInt32Array::from(others))?;
+            let selected = renamed(&selected, column, OTHER_PROVIDER)?;
+            let partition = format!("{column}={}", partition(OTHERS));
+            self.group(name, &partition, &["trace"], &selected)?;
+        }
         Ok(())
+    }
+
+    /// Whether a partition has files of its own: it has some, or there are not too many yet.
+    fn has_partition(&mut self, partition: &str) -> bool {
+        if self.partitions.contains(partition) {
+            return true;
+        }
+        let is_free = self.partitions.len() < MAX_PARTITIONS;
+        if is_free {
+            self.partitions.insert(partition.to_owned());
+        }
+        is_free
     }
 
     fn group(
@@ -269,7 +321,7 @@ impl Files {
             Some(writer) => Ok(writer),
             closed => {
                 let folder = self.folder.join(&key);
-                let part = format!("part-{}.parquet", table.parts);
+                let part = part_name(table.parts);
                 let path = self.root.join(key).join(&part);
                 let file =
                     fs::create_dir_all(&folder).and_then(|()| File::create(folder.join(part)));
@@ -300,6 +352,7 @@ impl Files {
         for table in self.tables.values_mut() {
             self.bytes += close(table.writer.take())?;
         }
+        self.open = 0;
         Ok(Totals {
             rows: self.rows,
             bytes: self.bytes,
@@ -348,6 +401,24 @@ impl Projection {
             indices,
         }
     }
+}
+
+/// A batch with another name of a column.
+fn renamed(batch: &RecordBatch, column: &str, name: &str) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let mut fields = Vec::new();
+    for field in schema.fields() {
+        if field.name() == column {
+            fields.push(Arc::new(field.as_ref().clone().with_name(name)));
+        } else {
+            fields.push(Arc::clone(field));
+        }
+    }
+    let schema = Schema::new(fields).with_metadata(schema.metadata().clone());
+    Ok(RecordBatch::try_new(
+        Arc::new(schema),
+        batch.columns().to_vec(),
+    )?)
 }
 
 /// Some rows of a batch.

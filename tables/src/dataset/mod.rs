@@ -2,15 +2,18 @@
 //!
 //! A file is `TABLE/trace=STEM-HASH/part-0.parquet`, a partition in the layout of Hive: the column
 //! `trace` is the name of the folder. A trace is written to a separate folder first and moved to
-//! its final folders when it is complete; its entry in `_traces` comes last. A run that is killed
-//! leaves nothing that the next run would treat as a complete trace.
+//! its final folders when it is complete; its entry in `_traces` comes last. One process writes to
+//! a data set at a time. The next one removes what a killed process left.
 
 mod entry;
 mod files;
+mod lock;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use etl_format::read::{Damage, Source};
@@ -24,6 +27,7 @@ use entry::Entry;
 pub use entry::{Hash, hash};
 pub use files::Codec;
 use files::{Files, Totals};
+use lock::Lock;
 
 /// The folder of traces that are not complete.
 const UNFINISHED: &str = ".unfinished";
@@ -58,7 +62,13 @@ pub struct Dataset {
     codec: Codec,
     selection: String,
     entries: Vec<Entry>,
+    names: Arc<Mutex<Names>>,
+    lock: Arc<Lock>,
 }
+
+/// The hashes of the traces that have names, by the names in lower case: file systems may not
+/// distinguish capital letters.
+type Names = BTreeMap<String, String>;
 
 /// The result of adding a trace.
 #[derive(Clone, Debug)]
@@ -80,17 +90,39 @@ pub enum Added {
 }
 
 impl Dataset {
-    /// Opens a data set, or creates it. Removes the unfinished traces of a killed run, so only one
-    /// process may write to a data set at a time.
+    /// Opens a data set, or creates it. No other process can write to it until the result and its
+    /// clones are dropped. Removes what a killed process left.
     ///
     /// # Errors
-    /// When the folder cannot be created or read.
+    /// [`Error::Locked`] when another process, or another part of this one, has opened the data
+    /// set. When the folder cannot be created or read, or its file system has no locks.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
-        let unfinished = root.join(UNFINISHED);
-        fs::create_dir_all(&root).map_err(|error| failed(&root, error))?;
-        remove(&unfinished)?;
+        let lock = Lock::take(&root)?;
+        Self::open_locked(root, lock)
+    }
+
+    /// As [`Dataset::open`], but waits until no other process has opened the data set.
+    ///
+    /// # Errors
+    /// When the folder cannot be created or read, or its file system has no locks.
+    pub fn open_when_free(root: impl Into<PathBuf>) -> Result<Self> {
+        let root = root.into();
+        let lock = Lock::wait(&root)?;
+        Self::open_locked(root, lock)
+    }
+
+    fn open_locked(root: PathBuf, lock: Lock) -> Result<Self> {
+        remove(&root.join(UNFINISHED))?;
         let entries = entry::read_all(&root)?;
+        for trace in entry::announced(&root)? {
+            let entry = entries.iter().find(|entry| entry.trace == trace);
+            remove_incomplete(&root, &trace, entry)?;
+        }
+        let mut names = Names::new();
+        for entry in &entries {
+            names.insert(entry.trace.to_ascii_lowercase(), entry.hash.clone());
+        }
         Ok(Dataset {
             root,
             tables: tables::ALL.to_vec(),
@@ -99,6 +131,8 @@ impl Dataset {
             codec: Codec::default(),
             selection: String::new(),
             entries,
+            names: Arc::new(Mutex::new(names)),
+            lock: Arc::new(lock),
         })
     }
 
@@ -200,6 +234,23 @@ impl Dataset {
         missing
     }
 
+    /// Chooses the name of a trace: the stem of its file and the beginning of its hash, or its
+    /// whole hash if another trace has that name. Threads that add traces choose the names in any
+    /// order; call this before for each trace, so that the names do not depend on the threads.
+    pub fn name(&self, file: &str, hash: &Hash) -> String {
+        if let Some(entry) = self.entry(hash) {
+            return entry.trace.clone();
+        }
+        let all = hash.to_string();
+        let short = entry::trace_name(file, &hash.short());
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = names.entry(short.to_ascii_lowercase());
+        if *owner.or_insert_with(|| all.clone()) == all {
+            return short;
+        }
+        entry::trace_name(file, &all)
+    }
+
     /// Adds the tables of a trace that are not there yet. `file` is the name of its file. Several
     /// threads may add different traces.
     ///
@@ -213,9 +264,10 @@ impl Dataset {
         hash: &Hash,
         options: Options,
     ) -> Result<Added> {
-        let mut entry = match self.entry(hash) {
+        let old = self.entry(hash);
+        let mut entry = match old {
             Some(entry) => entry.clone(),
-            None => Entry::new(file, hash, &self.selection),
+            None => Entry::new(self.name(file, hash), file, hash, &self.selection),
         };
         let missing = self.missing(&entry);
         if missing.is_empty() {
@@ -225,17 +277,16 @@ impl Dataset {
         let folder = self.unfinished().join(&trace);
         remove(&folder)?;
         let mut files = Files::new(&self.root, &folder, &trace, self.codec, hash);
-        let written = self.write_and_move(source, &folder, options, &missing, &mut files);
+        let written = self.write(source, options, &missing, &mut files);
+        let written = written.and_then(|damage| {
+            let totals = files.finish()?;
+            self.move_files(&folder, &mut entry, missing, &files.paths())?;
+            Ok(WrittenTables { totals, damage })
+        });
         // An error of the trace is more important than an error of removing the folder.
         let removed = remove(&folder);
         let WrittenTables { totals, damage } = written?;
         removed?;
-        // A table in another layout replaces the old one.
-        entry
-            .tables
-            .retain(|old| !missing.iter().any(|new| table_of(new) == table_of(old)));
-        entry.tables.extend(missing);
-        entry.write(&self.root)?;
         Ok(Added::Written {
             trace,
             rows: totals.rows,
@@ -244,28 +295,60 @@ impl Dataset {
         })
     }
 
-    /// Writes tables of a trace to its unfinished folder, and moves them to their final folders.
-    fn write_and_move<S: Source>(
+    /// Moves the tables of a trace from its unfinished folder to their final folders, and adds them
+    /// to its entry once all `files` are there. After an error the data set has none of them.
+    fn move_files(
         &self,
-        source: S,
         folder: &Path,
-        options: Options,
-        missing: &[String],
-        files: &mut Files,
-    ) -> Result<WrittenTables> {
-        let damage = self.write(source, options, missing, files)?;
-        let totals = files.finish()?;
-        for table in fs::read_dir(folder).into_iter().flatten() {
-            let table = table.map_err(|error| failed(folder, error))?;
-            self.move_table(&table.path(), Path::new(&table.file_name()))?;
+        entry: &mut Entry,
+        new: Vec<String>,
+        files: &[PathBuf],
+    ) -> Result<()> {
+        let had_tables = entry.tables.len();
+        // A table in another layout replaces the old one.
+        entry
+            .tables
+            .retain(|old| !new.iter().any(|new| table_of(new) == table_of(old)));
+        if entry.tables.len() < had_tables {
+            entry.announce(&self.root)?;
+            entry.complete(&self.root)?;
         }
-        Ok(WrittenTables { totals, damage })
+        let kept = (had_tables > 0).then(|| entry.clone());
+        entry.tables.extend(new);
+        entry.announce(&self.root)?;
+        let moved = self.move_all(folder, files);
+        let completed = moved.and_then(|()| entry.complete(&self.root));
+        if completed.is_err() {
+            remove_incomplete(&self.root, &entry.trace, kept.as_ref())?;
+        }
+        completed
     }
 
-    /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
+    fn move_all(&self, folder: &Path, files: &[PathBuf]) -> Result<()> {
+        if !files.is_empty() {
+            let tables = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
+            for table in tables {
+                let table = table.map_err(|error| failed(folder, error))?;
+                self.move_table(&table.path(), Path::new(&table.file_name()))?;
+            }
+        }
+        for file in files {
+            fs::symlink_metadata(file).map_err(|error| failed(file, error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the folder of unfinished traces, if it is empty; if the data set has no trace, also
+    /// the files that are about the data set. Call it once all traces were added.
     pub fn finish(&self) {
         // A folder that is not empty stays.
         let _ = fs::remove_dir(self.unfinished());
+        if let Ok(entries) = entry::read_all(&self.root)
+            && entries.is_empty()
+        {
+            let _ = fs::remove_dir(self.root.join(entry::FOLDER));
+            self.lock.remove();
+        }
     }
 
     fn write<S: Source>(
@@ -333,6 +416,42 @@ impl Dataset {
     }
 }
 
+/// Removes the tables of a trace that its entry does not have, and its announced entry.
+fn remove_incomplete(root: &Path, trace: &str, entry: Option<&Entry>) -> Result<()> {
+    let partition = format!("trace={trace}");
+    for table in folders_in(root)? {
+        let name = table.file_name().unwrap_or_default().to_string_lossy();
+        let is_table = !name.starts_with(['.', '_']);
+        if !is_table || entry.is_some_and(|entry| is_among(&name, &entry.tables)) {
+            continue;
+        }
+        remove(&table.join(&partition))?;
+        if name == TYPED {
+            for kind in folders_in(&table)? {
+                remove(&kind.join(&partition))?;
+            }
+        }
+    }
+    let announced = entry::announced_path(root, trace);
+    match fs::remove_file(&announced) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&announced, error)),
+        _ => Ok(()),
+    }
+}
+
+/// The folders in a folder.
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
+        let entry = entry.map_err(|error| failed(folder, error))?;
+        let kind = entry.file_type().map_err(|error| failed(folder, error))?;
+        if kind.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    Ok(folders)
+}
+
 /// The tables of a trace that were written.
 struct WrittenTables {
     totals: Totals,
@@ -360,3 +479,7 @@ fn remove(path: &Path) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+mod tests;

@@ -312,6 +312,7 @@ impl Observer for Facts<'_, '_> {
         let Sample {
             event,
             address,
+            interrupt,
             frames,
             ..
         } = sample;
@@ -339,6 +340,7 @@ impl Observer for Facts<'_, '_> {
             process: process_label(self.machine, event.process),
             tid: event.tid,
             address: *address,
+            interrupt: *interrupt,
             module: location.module,
             method: &location.method,
             stack_id,

@@ -51,7 +51,8 @@ impl Row for ExceptionRow<'_> {
         const METHOD: Column = Column::new(
             "method",
             Kind::Text,
-            "Module and method at the address that the events state",
+            "Module and method at the address that the events state; since .NET 10 they state none, \
+             and it is the innermost method of their stack",
         );
         const MESSAGE: Column = Column::new("message", Kind::Text, "Message of the first");
         add_process(columns);
@@ -121,7 +122,7 @@ pub fn exceptions<'m>(
         }
         let process = machine.process(thrown.process);
         let pid = process.map_or(u32::MAX, |process| process.pid().get());
-        let symbol = symbols.at(ProcessId::new(pid), thrown.address, thrown.first);
+        let symbol = thrown.thrower(&symbols, ProcessId::new(pid));
         let method = method_label(machine, symbol, functions);
         let all = by_method
             .entry((thrown.process, &*thrown.exception, method))

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::collections::{Collection, Collections, HeapHistory, SelectedPause};
+use etl_analysis::machine::Span;
 use etl_analysis::{Machine, ProcessIndex};
+use etl_format::TimeRange;
 
 use super::{
     CLR, Durations, HasDurations, OfProcess, add_durations, add_process, duration, name_or_number,
@@ -38,7 +40,7 @@ pub struct GcRow<'m> {
     gc: &'m Collection,
     reason: Cow<'static, str>,
     kind: Cow<'static, str>,
-    has_allocations: bool,
+    allocated: Option<u64>,
 }
 
 impl OfProcess for GcRow<'_> {
@@ -74,10 +76,15 @@ impl Row for GcRow<'_> {
             "pause_us",
             "Sum of these suspensions, each from its beginning to the end of the restart",
         );
+        const SUSPENDING: Column = Column::micros(
+            "suspend_us",
+            "The part of these suspensions in which threads still ran, until all were suspended",
+        );
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
-            "Allocated since the previous collection, to about 100 KB for each heap; null if \
-             allocations were not recorded",
+            "Allocated since the previous collection, by events of allocations to about 100 KB for \
+             each heap; else the objects before it minus the objects after the previous one; null \
+             if neither is known",
         );
         const RATE: Column = Column::count(
             "allocated_bytes_per_second",
@@ -105,6 +112,9 @@ impl Row for GcRow<'_> {
         columns.add(PAUSES, |row| Cell::int(Some(row.gc.pauses)));
         columns.add(PAUSE.or_null().heading("pause ms"), |row| {
             Cell::micros(row.pause())
+        });
+        columns.add(SUSPENDING.or_null().heading("suspend ms"), |row| {
+            Cell::micros(row.suspending())
         });
         columns.add(ALLOCATED.or_null().heading("allocated"), |row| {
             Cell::bits(row.allocated())
@@ -162,15 +172,19 @@ impl<'m> GcRow<'m> {
         Some(ticks(self.machine.clock(), paused))
     }
 
-    /// Bytes that were allocated since the previous collection; `None` if allocations were not
-    /// recorded.
+    /// How long the suspensions took until all threads were suspended, in 100 ns; `None` if that
+    /// was not recorded.
+    #[must_use]
+    pub fn suspending(&self) -> Option<u64> {
+        self.gc.pause()?;
+        Some(ticks(self.machine.clock(), self.gc.suspending))
+    }
+
+    /// Bytes that were allocated since the previous collection; `None` if that is not known: see
+    /// [`Collections::allocated`].
     #[must_use]
     pub fn allocated(&self) -> Option<u64> {
-        if self.has_allocations {
-            Some(self.gc.allocated)
-        } else {
-            None
-        }
+        self.allocated
     }
 
     fn duration(&self) -> Option<u64> {
@@ -179,11 +193,9 @@ impl<'m> GcRow<'m> {
     }
 
     fn allocation_rate(&self) -> Option<u64> {
-        if self.gc.allocated == 0 {
-            return None;
-        }
+        let allocated = self.allocated.filter(|&bytes| bytes > 0)?;
         let elapsed = ticks(self.machine.clock(), self.gc.since_previous?);
-        let rate = (u128::from(self.gc.allocated) * SECOND).checked_div(elapsed.into())?;
+        let rate = (u128::from(allocated) * SECOND).checked_div(elapsed.into())?;
         u64::try_from(rate).ok()
     }
 
@@ -234,7 +246,7 @@ pub fn gcs<'m>(
             gc,
             reason: name_or_number(gc.reason.name(), gc.reason.value()),
             kind: name_or_number(gc.kind.name(), gc.kind.value()),
-            has_allocations: collections.has_allocations(),
+            allocated: collections.allocated(gc),
         });
     }
     rows
@@ -344,10 +356,14 @@ pub struct GcProcessRow<'m> {
     induced: u64,
     allocated: Option<u64>,
     largest_heap: Option<u64>,
+    /// How long it took to suspend all threads, in 100 ns.
+    suspending: u64,
     /// Time of the suspensions that is in the selected time, in 100 ns.
     paused: u64,
     /// The selected time, in 100 ns.
     time: u64,
+    /// The selected part of the time from the first to the last event of the CLR, in 100 ns.
+    managed_time: u64,
     durations: Durations,
 }
 
@@ -375,7 +391,7 @@ impl Row for GcProcessRow<'_> {
         const INDUCED: Column = Column::count("induced", "Collections that the program asked for");
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
-            "Allocated; null if allocations were not recorded",
+            "Sum of what is known to be allocated before the collections; null if nothing is known",
         );
         const HEAP: Column = Column::bytes(
             "largest_heap_bytes",
@@ -383,6 +399,15 @@ impl Row for GcProcessRow<'_> {
         );
         const SHARE: Column =
             Column::percent("pause_percent", "Share of the pauses in the selected time");
+        const MANAGED_SHARE: Column = Column::percent(
+            "managed_life_pause_percent",
+            "Share of the pauses in the part of the selected time from the first to the last event \
+             of the CLR in the process",
+        );
+        const SUSPENDING: Column = Column::micros(
+            "suspend_us",
+            "The part of the pauses in which threads still ran, until all were suspended",
+        );
         add_process(columns);
         columns.add(COLLECTIONS.heading("gcs"), |row| {
             Cell::int(Some(row.collections))
@@ -407,6 +432,12 @@ impl Row for GcProcessRow<'_> {
         });
         columns.add(SHARE.heading("pause %"), |row| {
             Cell::share(row.paused, row.time)
+        });
+        columns.add(MANAGED_SHARE.heading("of managed %"), |row| {
+            Cell::share(row.paused, row.managed_time)
+        });
+        columns.add(SUSPENDING.heading("suspend ms"), |row| {
+            Cell::micros(Some(row.suspending))
         });
         add_durations(columns);
     }
@@ -453,6 +484,8 @@ pub fn gc_processes<'m>(
             largest_heap: None,
             paused: ticks(clock, paused.get(&process).copied().unwrap_or(0)),
             time,
+            managed_time: managed_time(machine, process, selection, time),
+            suspending: 0,
             durations: Durations::of_distribution(&pauses),
         };
         for row in rows {
@@ -464,9 +497,27 @@ pub fn gc_processes<'m>(
             if let Some(allocated) = row.allocated() {
                 sum.allocated = Some(sum.allocated.unwrap_or(0) + allocated);
             }
+            sum.suspending += row.suspending().unwrap_or(0);
             sum.largest_heap = sum.largest_heap.max(row.gc.heap_size());
         }
         sums.push(sum);
     }
     sums
+}
+
+/// The selected part of the time from the first to the last event of the CLR in a process, in
+/// 100 ns.
+fn managed_time(machine: &Machine, process: ProcessIndex, selection: &Selection, time: u64) -> u64 {
+    let span = machine
+        .process(process)
+        .and_then(|process| process.clr_span());
+    let Some(Span { first, last }) = span else {
+        return time;
+    };
+    let life = TimeRange::new(Some(first), Some(last));
+    let selected = selection.range().intersection(life);
+    match (selected.from, selected.to) {
+        (Some(from), Some(to)) => duration(machine.clock(), from, to),
+        _ => time,
+    }
 }

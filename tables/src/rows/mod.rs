@@ -207,15 +207,13 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
     columns.add(MAX.heading("max"), |row| Cell::micros(row.durations().max));
 }
 
-/// The time between two ticks of a clock, in 100 ns.
+/// The time between two ticks of a clock, in 100 ns, rounded.
 #[must_use]
 pub fn duration(clock: &Clock, from: Ticks, to: Ticks) -> u64 {
-    let from = clock.time(from).get();
-    let to = clock.time(to).get();
-    u64::try_from(to.saturating_sub(from)).unwrap_or(0)
+    u64::try_from(clock.duration(from, to)).unwrap_or(0)
 }
 
-/// A number of ticks of a clock in 100 ns.
+/// A number of ticks of a clock in 100 ns, rounded.
 #[must_use]
 pub fn ticks(clock: &Clock, ticks: u64) -> u64 {
     let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);

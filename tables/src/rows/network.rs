@@ -19,6 +19,7 @@ pub struct ConnectionRow<'m> {
     protocol: &'static str,
     local: String,
     remote: String,
+    remote_name: &'m str,
     traffic: &'m Traffic,
 }
 
@@ -38,12 +39,20 @@ impl Row for ConnectionRow<'_> {
         const PROTOCOL: Column = Column::new("protocol", Kind::Word, "`tcp` or `udp`");
         const LOCAL: Column = Column::new("local", Kind::Text, "Local address and port");
         const REMOTE: Column = Column::new("remote", Kind::Text, "Remote address and port");
+        const REMOTE_NAME: Column = Column::new(
+            "remote_name",
+            Kind::Text,
+            "Name of the remote address, if the DNS client looked it up",
+        );
         const SENT: Column = Column::bytes("sent_bytes", "Bytes that were sent");
         const RECEIVED: Column = Column::bytes("received_bytes", "Bytes that were received");
         add_process(columns);
         columns.add(PROTOCOL.heading("protocol"), |row| Cell::Text(row.protocol));
         columns.add(LOCAL.heading("local"), |row| Cell::Text(&row.local));
         columns.add(REMOTE.heading("remote"), |row| Cell::Text(&row.remote));
+        columns.add(REMOTE_NAME.or_null().heading("remote name"), |row| {
+            Cell::text(row.remote_name)
+        });
         columns.add(Column::count("sends", "Sends").heading("sends"), |row| {
             Cell::int(Some(row.traffic.sends))
         });
@@ -107,6 +116,7 @@ pub fn connections<'m>(
             protocol: if connection.is_udp { "udp" } else { "tcp" },
             local: connection.local.to_string(),
             remote: connection.remote.to_string(),
+            remote_name: network.name_of(connection.remote.ip()).unwrap_or_default(),
             traffic,
         });
     }

@@ -67,7 +67,9 @@ impl Row for ProcessRow<'_> {
         columns.add(THREADS.heading("threads"), |row| {
             Cell::int(Some(row.threads))
         });
-        columns.add(USER.or_null(), |row| Cell::text(row.process.user()));
+        columns.add(USER.or_null().heading("user"), |row| {
+            Cell::text(row.process.user())
+        });
         columns.add(SESSION.or_null(), |row| Cell::int(row.process.session_id()));
         columns.add(LINE.or_null().heading("command line"), |row| {
             Cell::text(row.process.command_line())
@@ -144,13 +146,7 @@ struct TreeEntry {
 
 /// All processes, each after the process that started it.
 fn tree(machine: &Machine) -> Vec<TreeEntry> {
-    let mut parents = machine.parents();
-    for (parent, process) in parents.iter_mut().zip(machine.processes()) {
-        // Without its start, the id of the parent may be another process's by now.
-        if process.started().is_none() {
-            *parent = None;
-        }
-    }
+    let parents = machine.parents();
     let mut children: Vec<Vec<ProcessIndex>> = vec![Vec::new(); parents.len()];
     for (index, parent) in parents.iter().enumerate() {
         if let Some(children) = parent.and_then(|parent| children.get_mut(parent.get())) {

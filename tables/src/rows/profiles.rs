@@ -268,6 +268,11 @@ impl Row for ProfileRootRow<'_> {
 
 /// The label of the process of a root.
 fn root_label(root: &Root) -> Label<'_> {
+    if root.interrupt.is_some() {
+        return Label::Interrupt {
+            name: &root.process_name,
+        };
+    }
     Label::Process {
         name: &root.process_name,
         pid: root.pid,

@@ -1,5 +1,6 @@
 //! CPU samples.
 
+use etl_analysis::Interrupt;
 use etl_format::{FileTime, ThreadId};
 
 use super::{CPU, FILETIME, OfProcess, SEQUENCE, TID, TIME, add_process};
@@ -16,6 +17,7 @@ pub struct SampleRow<'m> {
     pub(crate) process: Label<'m>,
     pub(crate) tid: Option<ThreadId>,
     pub(crate) address: u64,
+    pub(crate) interrupt: Option<Interrupt>,
     pub(crate) module: &'m str,
     pub(crate) method: &'m str,
     pub(crate) stack_id: Option<i64>,
@@ -32,8 +34,8 @@ impl OfProcess for SampleRow<'_> {
 impl Row for SampleRow<'_> {
     const NAME: &'static str = "samples";
     const ROW: &'static str = "One CPU sample, in time order";
-    const ABOUT: &'static str =
-        "`analyze cpu` counts the same samples; samples of idle processors belong to process 0.";
+    const ABOUT: &'static str = "`analyze cpu` counts the same samples; samples of idle processors belong to process 0, and \
+         are work if `interrupt` is not null.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const ADDRESS: Column = Column::address("address", "Instruction pointer, as bits");
@@ -43,6 +45,11 @@ impl Row for SampleRow<'_> {
             "File name of the module or the image at the address",
         );
         const METHOD: Column = Column::new("method", Kind::Word, "Type and method at the address");
+        const INTERRUPT: Column = Column::new(
+            "interrupt",
+            Kind::Word,
+            "`DPC` or `ISR` if one interrupted the thread; null if the thread itself ran",
+        );
         const STACK: Column = Column::count(
             "stack_id",
             "Its stack, in `stacks`; null if none was recorded",
@@ -60,6 +67,9 @@ impl Row for SampleRow<'_> {
         columns.add(ADDRESS, |row| Cell::bits(Some(row.address)));
         columns.add(MODULE.or_null(), |row| Cell::text(row.module));
         columns.add(METHOD.or_null(), |row| Cell::text(row.method));
+        columns.add(INTERRUPT.or_null(), |row| {
+            Cell::text(row.interrupt.map_or("", Interrupt::name))
+        });
         columns.add(STACK.or_null(), |row| Cell::int(row.stack_id));
         columns.add(WEIGHT, |row| Cell::micros(Some(row.weight)));
     }

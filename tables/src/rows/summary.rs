@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::{FrameTotal, Profile};
+use etl_analysis::profile::{FrameTotal, ProcessorInterrupt, Profile};
 
-use super::usage::{Usage, Usages};
+use super::usage::{Usage, UsageOwner, Usages};
 use super::{OfProcess, add_process, process_label};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
@@ -29,7 +29,7 @@ pub mod facts {
 /// A row of processes.
 #[derive(Clone, Debug)]
 pub struct SummaryProcessRow<'m> {
-    /// The process.
+    /// The process, or what interrupted idle processors.
     pub process: Label<'m>,
     /// What it used.
     pub usage: Usage,
@@ -71,7 +71,7 @@ impl OfProcess for SummaryProcessRow<'_> {
 
 impl Row for SummaryProcessRow<'_> {
     const NAME: &'static str = "summary.processes";
-    const ROW: &'static str = "One process";
+    const ROW: &'static str = "One process, or what interrupted an idle processor";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const CPU: Column = Column::micros(
@@ -127,16 +127,28 @@ impl Row for SummaryProcessRow<'_> {
 pub fn processes<'m>(
     machine: &'m Machine,
     usages: &Usages,
-    profile: &Profile,
+    profile: &'m Profile,
     time: u64,
 ) -> Vec<SummaryProcessRow<'m>> {
     let mut rows = Vec::new();
-    for (&process, &usage) in usages {
-        let process = process_label(machine, process);
+    for (&owner, &usage) in usages {
+        let process = match owner {
+            UsageOwner::Process(process) => process_label(machine, process),
+            UsageOwner::Interrupt(interrupt) => interrupt_label(profile, interrupt),
+        };
         rows.push(SummaryProcessRow::new(process, usage, profile, time));
     }
     rows.sort_by_key(SummaryProcessRow::rank);
     rows
+}
+
+/// The label of what interrupted an idle processor.
+fn interrupt_label(profile: &Profile, interrupt: ProcessorInterrupt) -> Label<'_> {
+    let mut roots = profile.roots().iter();
+    let root = roots.find(|root| root.interrupt == Some(interrupt));
+    Label::Interrupt {
+        name: root.map_or(interrupt.kind.name(), |root| &root.process_name),
+    }
 }
 
 /// A row of methods.

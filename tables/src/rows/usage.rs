@@ -7,7 +7,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
-use etl_analysis::profile::{Profile, SampleCollector, Weight};
+use etl_analysis::profile::{ProcessorInterrupt, Profile, SampleCollector, Weight};
 use etl_analysis::{Machine, ProcessIndex, Within, observers};
 use etl_format::TimeRange;
 
@@ -48,8 +48,18 @@ impl AddAssign for Usage {
     }
 }
 
-/// What processes used, by their indices in the machine; `None` for an unknown process.
-pub type Usages = BTreeMap<Option<ProcessIndex>, Usage>;
+/// Who used something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum UsageOwner {
+    /// A process, by its index in the machine; `None` for an unknown process.
+    Process(Option<ProcessIndex>),
+    /// What interrupted an idle processor.
+    Interrupt(ProcessorInterrupt),
+}
+
+/// What processes used, and what interrupted idle processors.
+pub type Usages = BTreeMap<UsageOwner, Usage>;
 
 observers! {
     /// The observer of results that need no events before and after the selected time.
@@ -76,8 +86,8 @@ observers! {
     /// let mut observer = UsageObserver::new(TimeRange::default());
     /// let machine = Analysis::new().run(&mut recording, &mut observer)?;
     /// let profile = observer.samples.profile(&machine, &ProfileOptions::new());
-    /// for (process, usage) in observer.usages(&machine, &profile, &Selection::new()) {
-    ///     println!("{process:?}: {} bytes sent", usage.sent);
+    /// for (owner, usage) in observer.usages(&machine, &profile, &Selection::new()) {
+    ///     println!("{owner:?}: {} bytes sent", usage.sent);
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -112,43 +122,53 @@ impl UsageObserver {
         let mut usages = Usages::new();
         for root in profile.roots() {
             let weight = profile.nodes().get(root.first).map(|node| node.inclusive);
-            usages.entry(root.process).or_default().cpu += weight.unwrap_or_default();
+            let owner = match root.interrupt {
+                Some(interrupt) => UsageOwner::Interrupt(interrupt),
+                None => UsageOwner::Process(root.process),
+            };
+            usages.entry(owner).or_default().cpu += weight.unwrap_or_default();
         }
         self.add_runtime(machine, &mut usages);
         for file in self.io.totals() {
             let bytes = file.total.bytes;
+            let owner = UsageOwner::Process(file.process);
             match file.operation {
-                Operation::DiskRead => usages.entry(file.process).or_default().disk_read += bytes,
-                Operation::DiskWrite => {
-                    usages.entry(file.process).or_default().disk_written += bytes;
-                }
+                Operation::DiskRead => usages.entry(owner).or_default().disk_read += bytes,
+                Operation::DiskWrite => usages.entry(owner).or_default().disk_written += bytes,
                 _ => {}
             }
         }
         for (connection, traffic) in self.in_range.observer.network.connections() {
             let process = machine.process_at(connection.pid, traffic.first);
-            let usage = usages.entry(process).or_default();
+            let usage = usages.entry(UsageOwner::Process(process)).or_default();
             usage.sent += traffic.sent;
             usage.received += traffic.received;
         }
-        usages.retain(|process, _| selection.has_process(*process));
+        // The profile has only what was selected.
+        usages.retain(|owner, _| match owner {
+            UsageOwner::Process(process) => selection.has_process(*process),
+            UsageOwner::Interrupt(_) => true,
+        });
         usages
     }
 
     /// Adds collections and exceptions of .NET.
     fn add_runtime(&self, machine: &Machine, usages: &mut Usages) {
         for gc in self.collections.selected() {
-            usages.entry(Some(gc.process)).or_default().collections += 1;
+            let owner = UsageOwner::Process(Some(gc.process));
+            usages.entry(owner).or_default().collections += 1;
         }
         for selected in self.collections.selected_pauses() {
             let pause = selected.pause;
             if pause.collection.is_some() {
-                let usage = usages.entry(Some(pause.process)).or_default();
+                let owner = UsageOwner::Process(Some(pause.process));
+                let usage = usages.entry(owner).or_default();
                 usage.paused += ticks(machine.clock(), selected.ticks);
             }
         }
         for thrown in self.in_range.observer.exceptions.list() {
-            usages.entry(Some(thrown.process)).or_default().exceptions += thrown.count;
+            let owner = UsageOwner::Process(Some(thrown.process));
+            usages.entry(owner).or_default().exceptions += thrown.count;
         }
     }
 }

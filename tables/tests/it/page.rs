@@ -109,6 +109,9 @@ and structures are as in `fields` of `events`. The versions of an event share a 
 a version does not have is null. If a field has two types in two versions, the column has the wider
 type: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise VARCHAR.
 
+The first 4,096 kinds of events of a trace have tables. Events of further kinds are in the table
+`typed/other_events`, with `provider`, `event`, and `fields` as in `events`.
+
 Another build of Windows, or of a provider, may log other versions of an event, so the tables of two
 traces may have different columns. Read them by name: `union_by_name = true` in DuckDB,
 `missing_columns=\"insert\"` in Polars.

@@ -151,7 +151,12 @@ impl Filter<'_> {
                 let wanted = parse(self.value);
                 found.retain(|i| {
                     let at = record(i).payload.checked_add_signed(at).expect("a place");
-                    let value = get(image.bytes(record(i)), (at, width));
+                    let bytes = image.bytes(record(i));
+                    if at + width > bytes.len() {
+                        // Another version of the event, without this field.
+                        return false;
+                    }
+                    let value = get(bytes, (at, width));
                     if self.bits {
                         value & wanted != 0
                     } else {

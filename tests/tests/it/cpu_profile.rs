@@ -174,9 +174,12 @@ fn real_trace_has_the_profile_that_a_script_computes() {
         assert_eq!(ours["samples"], theirs["samples"]);
         let mut found = BTreeMap::new();
         for row in ours["rows"].as_array().unwrap() {
-            let key = row[name]
-                .as_str()
-                .map_or(row[name].to_string(), str::to_owned);
+            let key = match &row[name] {
+                Value::String(text) => text.clone(),
+                // An interrupt of an idle processor.
+                Value::Null => row["process"].as_str().unwrap().to_owned(),
+                other => other.to_string(),
+            };
             let own = row.get("self_samples").cloned().unwrap_or(Value::Null);
             assert!(
                 found

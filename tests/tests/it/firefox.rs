@@ -548,5 +548,6 @@ fn firefox_profiler_shows_simulated_recordings_as_they_are() {
 #[needs(trace = "perfview/net.4.5.2.x64.etl", python, node)]
 #[test]
 fn firefox_profiler_shows_a_real_recording_as_it_is() {
-    assert_eq!(compare(&[trace("perfview/net.4.5.2.x64.etl")]), (6215, 264));
+    // 6215 samples of processes, and 105 in interrupts of idle processors.
+    assert_eq!(compare(&[trace("perfview/net.4.5.2.x64.etl")]), (6320, 264));
 }

@@ -6,6 +6,7 @@ mod conformance;
 mod cookbook;
 mod corpus;
 mod cpu_profile;
+mod event_pipe;
 mod exports;
 mod firefox;
 mod format_page;

@@ -148,11 +148,11 @@ fn script_bounds_text_of_errors() {
     assert!(text < 50_000, "{text}");
 }
 
-/// An action that is repeated without an end starts threads without an end.
+/// An action that is repeated millions of times starts as many threads.
 #[test]
 fn simulation_bounds_started_threads() {
     let script = "scenario \"t\" seed=1\nmachine processors=2\n\
-                  process \"a.exe\" { every \"1us\" from=\"1s\" { start-thread } }\n\
+                  process \"a.exe\" { every \"1us\" from=\"1s\" until=\"9s\" { start-thread } }\n\
                   at \"1s\" { run \"xperf -on PROC_THREAD -f kernel.etl\" }\n\
                   at \"9s\" { run \"xperf -stop\" }\n";
     let scenario = Script::new("a.kdl", script).parse().expect("a scenario");
@@ -160,7 +160,7 @@ fn simulation_bounds_started_threads() {
     let error = done.expect_err("it has no end");
     let errors = error.script_errors().expect("a place in the script");
     assert!(
-        errors.as_slice()[0].message().contains("65536 threads"),
+        errors.as_slice()[0].message().contains("16384 threads"),
         "{error}"
     );
     assert!(most < 600 * MIB, "{most}");

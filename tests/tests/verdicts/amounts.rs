@@ -9,7 +9,7 @@ fn script(seed: u64) -> String {
 scenario "amounts" seed={seed}
 machine processors=2
 process "Shop.exe" pid=100 start="2.2s" threads=3 {{
-    clr "core" version="6.0.100" {{
+    clr "desktop" version="4.8.4000.0" {{
         assembly "Shop" {{ module "C:\\App\\Shop.dll" {{ methods 400 ready=40 }} }}
     }}
     every "10ms" from="2.5s" until="4.5s" {{ jit 1 }}
@@ -56,7 +56,10 @@ pub fn family() -> Family {
                     script: script(seed),
                     file: "clr.etl",
                     edit: Some(edit),
-                    declared: Declared::default(),
+                    declared: Declared {
+                        enabled: "runtime:0x98:4+rundown:0x138:5".to_owned(),
+                        ..Declared::default()
+                    },
                     accepted: Some(accepted),
                     expected,
                 });

@@ -43,6 +43,8 @@ pub struct Declared {
 pub enum Expected {
     /// No warning and no error: exit code 0.
     Sound,
+    /// No warning and no error of this rule.
+    Without(&'static str),
     /// A decided error of one of these rules: exit code 1.
     Error(&'static [&'static str]),
     /// A decided warning or error of one of these rules.
@@ -96,6 +98,10 @@ impl Recordings {
         }
         let is_right = match &case.expected {
             Expected::Sound => !report.findings.iter().any(is_alarm) && report.verdict.passes(),
+            Expected::Without(rule) => {
+                let mut alarms = report.findings.iter().filter(|f| is_alarm(f));
+                !alarms.any(|f| f.rule == *rule)
+            }
             Expected::Error(rules) => {
                 let mut errors = report
                     .findings

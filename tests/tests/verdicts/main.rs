@@ -5,7 +5,12 @@
 mod alive;
 mod amounts;
 mod case;
+mod code;
+mod collections;
+mod ends;
+mod machine;
 mod native;
+mod order;
 mod requests;
 mod shapes;
 
@@ -28,6 +33,11 @@ fn families() -> Vec<Family> {
         requests::not_requested(),
         requests::promised(),
         alive::family(),
+        ends::family(),
+        order::family(),
+        collections::family(),
+        machine::family(),
+        code::family(),
         native::family(),
         amounts::family(),
         shapes::family(),

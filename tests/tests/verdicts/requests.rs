@@ -131,22 +131,22 @@ fn script(masks: Masks, kernel: bool) -> String {
 scenario "requests" seed=11
 machine processors=2
 process "Long.exe" pid=100 threads=2 {{
-    clr "core" version="6.0.100" {{
-        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="r2r" {{ methods 20 namespace="Lib" }} }}
+    clr "desktop" version="4.8.4000.0" {{
+        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="ngen" {{ methods 20 namespace="Lib" }} }}
         assembly "Long" {{ module "C:\\App\\Long.dll" {{ methods 60 ready=20 }} }}
     }}
     every "60ms" from="2.1s" until="3.5s" {{ jit 1 }}
 }}
 process "Short.exe" pid=200 start="2.3s" exit="3.6s" threads=2 {{
-    clr "core" version="6.0.100" {{
-        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="r2r" {{ methods 20 namespace="Lib" }} }}
+    clr "desktop" version="4.8.4000.0" {{
+        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="ngen" {{ methods 20 namespace="Lib" }} }}
         assembly "Short" {{ module "C:\\App\\Short.dll" {{ methods 40 ready=10 }} }}
     }}
     every "60ms" from="2.6s" until="3.4s" {{ jit 1 }}
 }}
 process "Later.exe" pid=300 start="2.4s" threads=2 {{
-    clr "core" version="6.0.100" {{
-        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="r2r" {{ methods 20 namespace="Lib" }} }}
+    clr "desktop" version="4.8.4000.0" {{
+        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="ngen" {{ methods 20 namespace="Lib" }} }}
         assembly "Later" {{ module "C:\\App\\Later.dll" {{ methods 40 ready=10 }} }}
     }}
     every "60ms" from="2.8s" until="3.5s" {{ jit 1 }}

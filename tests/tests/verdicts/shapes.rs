@@ -95,7 +95,7 @@ process "Long.exe" pid=900 {
         "0x4001CCBD",
         "0x8000",
         "0x9",
-        "0x90",
+        "0x89",
         "0xF8",
     ]);
     let rundown = random.pick(&["0x138", "0x138", "0x178", "0x118"]);

@@ -38,6 +38,8 @@ pub struct Collections {
     last_versions: u8,
     /// Versions of the event for the first start, as bits; `None` before the second start.
     usual_versions: Option<u8>,
+    /// Time of the first start.
+    first_start: Option<Ticks>,
     /// A start whose end has to come before the next start.
     open: Option<Start>,
     /// The number of the last collection that ended.
@@ -542,6 +544,7 @@ impl Collections {
     fn check_version(&mut self, start: &StartEvent) {
         let Some(last) = self.last else {
             self.last_versions = start.version;
+            self.first_start = Some(start.timestamp);
             return;
         };
         if last.number == start.number {
@@ -554,6 +557,11 @@ impl Collections {
         let usual = *self.usual_versions.get_or_insert(self.last_versions);
         if self.last_versions != usual && self.last_versions.count_ones() < usual.count_ones() {
             self.unmatched.add(last.timestamp);
+        }
+        let has_more = self.last_versions & usual == usual && self.last_versions != usual;
+        if has_more && let Some(first) = self.first_start {
+            self.unmatched.add(first);
+            self.usual_versions = Some(self.last_versions);
         }
         self.last_versions = start.version;
     }
@@ -813,6 +821,19 @@ mod tests {
         clr.start(start(5, 2, Ticks::new(50)));
         clr.start(start(5, 2, Ticks::new(50)));
         assert_eq!(clr.unmatched.count, 2);
+    }
+
+    #[test]
+    fn check_version_finds_that_the_first_start_is_halved() {
+        let mut clr = Collections::default();
+        clr.start(start(1, 4, Ticks::new(10)));
+        for number in 2..4 {
+            clr.start(start(number, 2, Ticks::new(20)));
+            clr.start(start(number, 4, Ticks::new(20)));
+        }
+        clr.start(start(4, 2, Ticks::new(30)));
+        let found = clr.unmatched;
+        assert_eq!((found.count, found.first), (1, Some(Ticks::new(10))));
     }
 
     /// The four events of a suspension by a thread, without one of them.

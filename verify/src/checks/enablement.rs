@@ -5,26 +5,31 @@
 
 use std::collections::BTreeMap;
 
-use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, Unload};
-use etl_control::controller::{Action, CommandLine, LineError, ProviderSpec};
-use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
+use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, Unload, VERBOSE};
+use etl_control::controller::{
+    Action, Collection, CommandLine, KERNEL_SESSION, LineError, ProviderSpec,
+};
+use etl_control::enable::{CombinedEnablement, Enablement, EventKey, Variant};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
-use etl_format::{Clock, FileTime, Guid, Ticks, parse_number};
+use etl_format::{Clock, FileHeader, FileTime, Guid, Ticks, parse_number};
 use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER, NGEN};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
-use etl_analysis::machine::Counted;
+use etl_analysis::machine::{Counted, Process};
 
 use super::times::{TimeSpan, Times};
+use crate::TraceOrigin;
 
 /// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// Ids of PerfView's events about its sessions.
 mod perfview {
+    /// Its sessions are about to stop.
+    pub const STOP: u16 = 3;
     /// The name of a session.
     pub const SESSION_NAME: u16 = 11;
     /// How a session enables the CLR's runtime provider.
@@ -36,8 +41,15 @@ mod perfview {
 /// The keywords by which a rundown lists code.
 const CODE: u64 = LOADER | JIT | NGEN;
 
-/// The event of the kernel's event tracing about a session that enables a provider.
-const KERNEL_PROVIDER_ENABLED: u16 = 14;
+/// Ids of the kernel's events about event tracing.
+mod event_tracing {
+    /// A session was stopped.
+    pub const SESSION_STOPPED: u16 = 11;
+    /// A session enables a provider.
+    pub const PROVIDER_ENABLED: u16 = 14;
+    /// A session disables a provider.
+    pub const PROVIDER_DISABLED: u16 = 15;
+}
 
 etl_schema::named! {
     /// How an enablement is known.
@@ -93,7 +105,8 @@ impl Enabled {
     }
 
     /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
-    /// `logman` or `tracelog`. A provider is a GUID, a name, or the end of a name (`runtime`,
+    /// `logman`, `tracelog` or `dotnet-trace`. A provider is a GUID, a name, or the end of a name
+    /// (`runtime`,
     /// `Kernel-Process`). Mask and level are optional and written as in command lines of xperf.
     ///
     /// ```
@@ -123,7 +136,7 @@ impl Enabled {
             .unwrap_or_default()
             .to_ascii_lowercase();
         let tool = first.trim_end_matches(".exe");
-        if ["xperf", "logman", "tracelog"]
+        if ["xperf", "logman", "tracelog", "dotnet-trace"]
             .iter()
             .any(|name| tool.ends_with(name))
         {
@@ -150,6 +163,7 @@ impl Enabled {
                         out.push(Self::by_session(session, spec)?);
                     }
                 }
+                Action::Collect(collection) => out.extend(Self::by_collection(collection)?),
                 _ => {}
             }
         }
@@ -158,6 +172,22 @@ impl Enabled {
         } else {
             Ok(out)
         }
+    }
+
+    /// The providers of a recording of EventPipe, and its rundown.
+    fn by_collection(collection: &Collection) -> Result<Vec<Self>, String> {
+        let mut out = Vec::new();
+        for spec in &collection.providers {
+            out.push(Self::by_session(FileHeader::EVENT_PIPE_NAME, spec)?);
+        }
+        if let Some(keywords) = collection.rundown_keywords() {
+            let with = Enablement {
+                variant: Variant::EventPipe,
+                ..Enablement::new(VERBOSE, keywords)
+            };
+            out.push(Enabled::declared(CLR_RUNDOWN, with));
+        }
+        Ok(out)
     }
 
     /// A provider that a session enables.
@@ -279,8 +309,10 @@ impl On {
 pub(crate) struct RuntimeOn {
     /// Loads and unloads of modules, assemblies and domains.
     pub loader: On,
-    /// Loads of compiled methods.
-    pub jit: On,
+    /// Loads of compiled methods in .NET Framework.
+    framework_jit: On,
+    /// Loads of compiled methods in .NET Core, which need a higher level.
+    core_jit: On,
     /// Unloads of methods.
     pub end_enumeration: On,
     /// Loads of precompiled methods.
@@ -293,9 +325,13 @@ impl RuntimeOn {
     pub fn new(admission: &Admission) -> Self {
         RuntimeOn {
             loader: admission.on(CLR_RUNTIME, LOADER, INFORMATIONAL),
-            jit: On {
-                known: admission.known(CLR_RUNTIME, logs_jit_loads),
+            framework_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_framework_jit_loads),
                 ..admission.on(CLR_RUNTIME, JIT, INFORMATIONAL)
+            },
+            core_jit: On {
+                known: admission.known(CLR_RUNTIME, logs_core_jit_loads),
+                ..admission.on(CLR_RUNTIME, JIT, VERBOSE)
             },
             end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
             precompiled: admission.known(CLR_RUNTIME, logs_precompiled_loads),
@@ -304,9 +340,41 @@ impl RuntimeOn {
     }
 }
 
-/// Whether an enablement of the runtime provider makes it log loads of compiled methods.
-fn logs_jit_loads(with: &Enablement) -> bool {
+impl RuntimeOn {
+    /// When loads of compiled methods were on for a process.
+    pub fn jit(&self, process: &Process) -> &On {
+        self.jit_of_product(is_core(process))
+    }
+
+    /// The same for every process of .NET Framework, or of .NET Core.
+    pub fn jit_of_product(&self, is_core: bool) -> &On {
+        if is_core {
+            &self.core_jit
+        } else {
+            &self.framework_jit
+        }
+    }
+}
+
+/// The SKU of .NET Core in the event about a runtime.
+pub(crate) const CORE_SKU: u16 = 2;
+
+/// Whether a process has a CLR of .NET Core, as far as an event states it.
+pub(crate) fn is_core(process: &Process) -> bool {
+    let mut clrs = process.clrs().values();
+    clrs.any(|clr| clr.sku() == Some(CORE_SKU))
+}
+
+/// Whether an enablement of the runtime provider makes .NET Framework log loads of compiled
+/// methods.
+fn logs_framework_jit_loads(with: &Enablement) -> bool {
     let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// The same for .NET Core.
+fn logs_core_jit_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with])).in_core();
     runtime.method_load(Method::new(Code::Jitted)).is_some()
 }
 
@@ -358,6 +426,18 @@ pub struct Admission {
     has_other_sessions: bool,
     /// Sessions that the trace names.
     pub sessions: Vec<RecordedSession>,
+    /// Ends of sessions and enablements that the trace records.
+    ends: Vec<RecordedEnd>,
+}
+
+/// An event about the end of sessions, or of an enablement.
+#[derive(Clone, Debug)]
+struct RecordedEnd {
+    time: Ticks,
+    /// The session that ended; `None` for the sessions of PerfView.
+    session: Option<String>,
+    /// The provider that was disabled; `None` if the session ended.
+    provider: Option<Guid>,
 }
 
 /// A session that an event names.
@@ -379,9 +459,10 @@ pub struct Declaration {
 }
 
 impl Admission {
-    /// No events yet, with the enablements that the user declared.
+    /// No events yet, with the enablements that the user declared, of a trace of an origin: a mask
+    /// of 0 requests all keywords of ETW, and none of EventPipe.
     #[must_use]
-    pub fn new(declaration: &Declaration, clock: &Clock) -> Self {
+    pub fn new(declaration: &Declaration, clock: &Clock, origin: TraceOrigin) -> Self {
         let mut enabled = Vec::new();
         let mut elsewhere = Vec::new();
         for mut declared in declaration.enabled.iter().cloned() {
@@ -390,6 +471,11 @@ impl Admission {
             }
             if let Some(until) = declared.until {
                 declared.to = Some(clock.ticks_at(until));
+            }
+            if origin == TraceOrigin::EventPipe
+                && let Some(with) = &mut declared.with
+            {
+                with.variant = Variant::EventPipe;
             }
             if declared.is_elsewhere {
                 elsewhere.push(declared);
@@ -404,6 +490,7 @@ impl Admission {
             elsewhere,
             has_other_sessions: declaration.has_other_sessions,
             sessions: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -444,7 +531,12 @@ impl Admission {
     pub(super) fn is_enablement(header: &EventHeader) -> bool {
         match header.provider {
             PERFVIEW => true,
-            KERNEL_EVENT_TRACING => header.descriptor.id == KERNEL_PROVIDER_ENABLED,
+            KERNEL_EVENT_TRACING => matches!(
+                header.descriptor.id,
+                event_tracing::SESSION_STOPPED
+                    | event_tracing::PROVIDER_ENABLED
+                    | event_tracing::PROVIDER_DISABLED
+            ),
             _ => false,
         }
     }
@@ -459,7 +551,12 @@ impl Admission {
             (PERFVIEW, perfview::PROVIDER_ENABLED) => {
                 self.provider_enabled(&mut payload, timestamp)
             }
+            (PERFVIEW, perfview::STOP) => self.add_end(timestamp, None, None),
             (PERFVIEW, _) => None,
+            (_, event_tracing::SESSION_STOPPED) => self.session_stopped(&mut payload, timestamp),
+            (_, event_tracing::PROVIDER_DISABLED) => {
+                self.provider_disabled(&mut payload, timestamp)
+            }
             _ => self.kernel_enablement(&mut payload, timestamp),
         };
     }
@@ -523,6 +620,67 @@ impl Admission {
         };
         self.add_recorded(provider, timestamp, recorded);
         Some(())
+    }
+
+    fn add_end(
+        &mut self,
+        time: Ticks,
+        session: Option<String>,
+        provider: Option<Guid>,
+    ) -> Option<()> {
+        if self.ends.len() < Self::MAX_ENABLED {
+            self.ends.push(RecordedEnd {
+                time,
+                session,
+                provider,
+            });
+        }
+        Some(())
+    }
+
+    /// The kernel's event with a session's GUID, mode and name.
+    fn session_stopped(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let _session = payload.guid()?;
+        let _mode = payload.u32()?;
+        let name = text(payload.utf16z()?);
+        self.add_end(timestamp, Some(name), None)
+    }
+
+    /// The kernel's event with the provider's GUID and the session's name.
+    fn provider_disabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let provider = payload.guid()?;
+        let name = text(payload.utf16z()?);
+        self.add_end(timestamp, Some(name), Some(provider))
+    }
+
+    /// When the first recorded enablement of a provider ended, if the trace records that.
+    pub fn recorded_end(&self, provider: Guid) -> Option<Ticks> {
+        let recorded = self
+            .enablements(provider)
+            .filter(|(enabled, _)| enabled.source == EnablementSource::Recorded);
+        let (first, _) = recorded.min_by_key(|(enabled, _)| enabled.from)?;
+        let ends = self.ends.iter().filter(|end| self.is_end_of(end, first));
+        ends.map(|end| end.time).min()
+    }
+
+    /// Whether an event is about the end of an enablement. PerfView does not name the session in
+    /// its events about enablements: it is one of the sessions that it names before.
+    fn is_end_of(&self, end: &RecordedEnd, enabled: &Enabled) -> bool {
+        let is_of_provider = end
+            .provider
+            .is_none_or(|provider| provider == enabled.provider);
+        let is_of_session = match (&end.session, &enabled.session) {
+            (None, session) => session.is_none(),
+            (Some(ended), Some(session)) => ended == session,
+            (Some(ended), None) => self.is_named_by_perfview(ended),
+        };
+        is_of_provider && is_of_session && Some(end.time) > enabled.from
+    }
+
+    /// Whether PerfView names a session that enables providers.
+    fn is_named_by_perfview(&self, name: &str) -> bool {
+        let is_kernel = name.eq_ignore_ascii_case(KERNEL_SESSION);
+        !is_kernel && self.sessions.iter().any(|session| session.name == name)
     }
 
     /// Providers with events, by GUID, with the kinds of their events.
@@ -609,10 +767,19 @@ impl Admission {
             .min()
     }
 
-    /// Whether a known enablement of a provider admits an event.
-    pub fn admits(&self, provider: Guid, event: &EventKey) -> bool {
-        self.enablements(provider)
-            .any(|(_, with)| with.admits(event))
+    /// Whether a known enablement of a provider explains events, the first of which was recorded at
+    /// a time: it admits them, and did not begin later. PerfView enables the runtime provider again
+    /// for its rundown, with other keywords, which do not explain the events before the rundown.
+    /// Events before all enablements are explained by the first one.
+    pub fn explains(&self, provider: Guid, event: &EventKey, first: Option<Ticks>) -> bool {
+        let begin = self.first_enabled(provider);
+        self.enablements(provider).any(|(enabled, with)| {
+            let from = enabled.span().from;
+            let is_later = enabled.source == EnablementSource::Recorded
+                && Some(from) != begin
+                && first.is_some_and(|first| first < from);
+            with.admits(event) && !is_later
+        })
     }
 
     /// The enablements that made a provider raise events: the known ones, and the ones of sessions
@@ -628,7 +795,7 @@ impl Admission {
             .chain(elsewhere)
     }
 
-    /// Kinds of events that no known enablement of their provider admits; none for providers
+    /// Kinds of events that no known enablement of their provider explains; none for providers
     /// without a known enablement.
     #[must_use]
     pub fn not_admitted(&self) -> Vec<NotAdmitted> {
@@ -638,7 +805,7 @@ impl Admission {
                 continue;
             };
             for (event, counted) in kinds {
-                if event.id != MANIFEST && !self.admits(provider, &event) {
+                if event.id != MANIFEST && !self.explains(provider, &event, counted.first) {
                     out.push(NotAdmitted {
                         provider,
                         event,
@@ -755,6 +922,38 @@ mod tests {
     }
 
     #[test]
+    fn recorded_end_is_the_end_of_the_session_that_enabled_first() {
+        let clock = Clock::assumed(Ticks::new(0));
+        let enable = |admission: &mut Admission, time: i64, session: Option<&str>| {
+            let recorded = RecordedEnablement {
+                session: session.map(str::to_owned),
+                ..RecordedEnablement::new(5, 0x98)
+            };
+            admission.add_recorded(CLR_RUNTIME, Ticks::new(time), recorded);
+        };
+        let name = |name: &str| Some(name.to_owned());
+        // PerfView stops its sessions, and enables the provider again for its rundown.
+        let mut perfview = Admission::new(&declare(&[]), &clock, TraceOrigin::Etw);
+        enable(&mut perfview, 10, None);
+        assert_eq!(perfview.recorded_end(CLR_RUNTIME), None);
+        perfview.add_end(Ticks::new(5), None, None);
+        perfview.add_end(Ticks::new(20), None, None);
+        enable(&mut perfview, 30, None);
+        perfview.add_end(Ticks::new(40), None, None);
+        assert_eq!(perfview.recorded_end(CLR_RUNTIME), Some(Ticks::new(20)));
+        assert_eq!(perfview.recorded_end(CLR_RUNDOWN), None);
+        // The kernel names the session that stopped, or the provider that it disabled.
+        let mut named = Admission::new(&declare(&[]), &clock, TraceOrigin::Etw);
+        enable(&mut named, 10, Some("clr"));
+        named.add_end(Ticks::new(15), name("other"), None);
+        named.add_end(Ticks::new(20), name("clr"), Some(CLR_RUNDOWN));
+        assert_eq!(named.recorded_end(CLR_RUNTIME), None);
+        named.add_end(Ticks::new(30), name("clr"), None);
+        named.add_end(Ticks::new(25), name("clr"), Some(CLR_RUNTIME));
+        assert_eq!(named.recorded_end(CLR_RUNTIME), Some(Ticks::new(25)));
+    }
+
+    #[test]
     fn on_since_sees_a_break_between_enablements_of_a_session() {
         let clock = Clock::assumed(Ticks::new(1_000));
         let enabled = |any, since, until| Enabled {
@@ -768,7 +967,7 @@ mod tests {
             enabled(0x98, FileTime::new(300), Some(FileTime::new(400))),
             enabled(0x18, FileTime::new(400), Some(FileTime::new(500))),
         ];
-        let admission = Admission::new(&declare(&history), &clock);
+        let admission = Admission::new(&declare(&history), &clock, TraceOrigin::Etw);
         let on = |keyword, at| {
             admission
                 .on(CLR_RUNTIME, keyword, INFORMATIONAL)
@@ -785,7 +984,8 @@ mod tests {
         );
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
-        let both = Admission::new(&declare(&[&history[..], &[other]].concat()), &clock);
+        let both = declare(&[&history[..], &[other]].concat());
+        let both = Admission::new(&both, &clock, TraceOrigin::Etw);
         assert_eq!(
             both.on(CLR_RUNTIME, 0x80, INFORMATIONAL)
                 .since(clock.ticks_at(FileTime::new(450))),
@@ -796,7 +996,7 @@ mod tests {
             enabled(0x98, FileTime::new(100), None),
             enabled(0x8, FileTime::new(200), None),
         ];
-        let admission = Admission::new(&declare(&lasting), &clock);
+        let admission = Admission::new(&declare(&lasting), &clock, TraceOrigin::Etw);
         assert_eq!(
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
@@ -813,8 +1013,8 @@ mod tests {
                 ..Enablement::new(5, 0x98)
             };
             let declared = Enabled::declared(CLR_RUNTIME, with);
-            let admission =
-                Admission::new(&declare(&[declared]), &Clock::assumed(Ticks::new(1_000)));
+            let clock = Clock::assumed(Ticks::new(1_000));
+            let admission = Admission::new(&declare(&[declared]), &clock, TraceOrigin::Etw);
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
                 .since(Ticks::new(9))
@@ -830,7 +1030,7 @@ mod tests {
         let clock = Clock::assumed(Ticks::new(1_000));
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
-            let mut admission = Admission::new(&declare(&[declared]), &clock);
+            let mut admission = Admission::new(&declare(&[declared]), &clock, TraceOrigin::Etw);
             let key = Key {
                 provider: CLR_RUNTIME,
                 keyword: 0x10,

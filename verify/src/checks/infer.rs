@@ -2,11 +2,12 @@
 
 use etl_analysis::machine::{Process, SignCount};
 use etl_control::clr::{Code, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
-use etl_control::enable::{Enablement, EventKey};
+use etl_control::enable::{Enablement, EventKey, Variant};
 use etl_format::Guid;
 use etl_schema::clr::keyword::{
     END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION, START_RUNDOWN,
 };
+use etl_schema::providers::CLR_RUNDOWN;
 use etl_schema::views::clr::{Change, ClrProvider};
 
 /// Keywords and level that method events prove in addition to their own: an unload of a compiled
@@ -131,6 +132,25 @@ pub fn smallest(provider: Guid, events: &[EventKey], processes: &[Process]) -> E
     Enablement::new(level, if any == 0 { 1 << 63 } else { any })
 }
 
+/// The same for an EventPipe session: events without keyword need no keyword there, and its only
+/// rundown is an end rundown.
+#[must_use]
+pub fn smallest_of_event_pipe(
+    provider: Guid,
+    events: &[EventKey],
+    processes: &[Process],
+) -> Enablement {
+    let mut enablement = smallest(provider, events, processes);
+    enablement.variant = Variant::EventPipe;
+    if provider == CLR_RUNDOWN && enablement.any & START_RUNDOWN != 0 {
+        enablement.any = enablement.any & !START_RUNDOWN | END_RUNDOWN;
+    }
+    if events.iter().all(|event| event.keyword == 0) && provider != CLR_RUNDOWN {
+        enablement.any = 0;
+    }
+    enablement
+}
+
 /// The fewest bits that have a bit in common with every set: exactly for up to two bits, greedily
 /// for more, since trying all combinations would take too long.
 fn hitting(sets: &[u64]) -> u64 {
@@ -181,7 +201,6 @@ fn greedy_hitting(candidates: &[u64], sets: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_schema::providers::CLR_RUNDOWN;
     use proptest::prelude::*;
 
     fn seen(keys: &[(u8, u64)]) -> Vec<EventKey> {

@@ -23,13 +23,14 @@ use etl_analysis::machine::{Counted, Process};
 use etl_analysis::{ClrEvent, Machine, ProcessIndex, RecordObserver, StateObserver};
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
-use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_format::read::{EventHeader, ExtendedItem, Note, Record};
 use etl_format::{Clock, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, kernel_class};
 use etl_schema::tables::TableSet;
 use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{kernel, kernel_process};
 
+use crate::TraceOrigin;
 use activity::Activities;
 pub(crate) use activity::Balance;
 use classic::ClassicCounts;
@@ -125,6 +126,24 @@ impl Facts {
         self.ticks_per_second() / 100
     }
 
+    /// What recorded the trace.
+    pub fn origin(&self) -> TraceOrigin {
+        let files = self.machine.files().iter();
+        TraceOrigin::of(files.map(|file| &file.header))
+    }
+
+    /// Whether an EventPipe session of .NET recorded the trace.
+    pub fn is_event_pipe(&self) -> bool {
+        self.origin() == TraceOrigin::EventPipe
+    }
+
+    /// Whether the trace was a stream of EventPipe without its end. The rundown comes last: what is
+    /// missing of it is certainly missing.
+    pub fn is_cut_stream(&self) -> bool {
+        let mut files = self.machine.files().iter();
+        self.is_event_pipe() && files.any(|file| file.notes.contains(&Note::Unclosed))
+    }
+
     /// Whether the trace was merged, or consists of several files.
     pub fn is_joined(&self) -> bool {
         self.machine.files().len() > 1 || self.machine.files().iter().any(|file| file.is_merged())
@@ -217,6 +236,13 @@ impl Progress<'_> {
     }
 }
 
+/// What is known of a recording before its records are read.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordedBy<'c> {
+    pub clock: &'c Clock,
+    pub origin: TraceOrigin,
+}
+
 /// Checks that need no state of the machine: kinds of events, enablements, activities,
 /// collections, payloads.
 pub(crate) struct RecordChecks<'a> {
@@ -242,15 +268,17 @@ impl<'a> RecordChecks<'a> {
     /// No records yet. `progress` is called with the bytes that were read since the last call.
     pub fn new(
         declared: &Declaration,
-        clock: &Clock,
+        recording: RecordedBy<'_>,
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,
     ) -> Self {
+        let RecordedBy { clock, origin } = recording;
         let progress = Progress {
             unreported: 0,
             report: progress,
         };
-        Self::from_start(Admission::new(declared, clock), clock, tables, progress)
+        let enabled = Admission::new(declared, clock, origin);
+        Self::from_start(enabled, clock, tables, progress)
     }
 
     /// No records yet, with these enablements.

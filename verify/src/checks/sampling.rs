@@ -37,6 +37,11 @@ pub(crate) struct Sampling {
     sign_ticks: i64,
     /// When the kernel's session stated that it logs processes.
     logs_processes: Option<Ticks>,
+    /// Whether the last masks that the session ended had processes.
+    ends_processes: bool,
+    /// When the kernel's session stated that it no longer logs processes: its lists of the end come
+    /// just before.
+    processes_ended: Option<Ticks>,
     /// Reads the first two group masks of a session.
     masks: FieldReader<2>,
     /// Reads source and interval; the three events about intervals have the same fields.
@@ -174,6 +179,8 @@ impl Sampling {
             requested: None,
             sign_ticks: (frequency / 100).max(1),
             logs_processes: None,
+            ends_processes: false,
+            processes_ended: None,
             masks: FieldReader::of_hook(hook::EXTENSION, ["GroupMask1", "GroupMask2"]),
             intervals: FieldReader::of_hook(hook::COLLECTION_START, ["Source", "NewInterval"]),
         }
@@ -191,6 +198,7 @@ impl Sampling {
             hook,
             hook::CSWITCH
                 | hook::EXTENSION
+                | hook::GROUP_MASKS_END
                 | hook::SET_INTERVAL
                 | hook::COLLECTION_START
                 | hook::COLLECTION_END
@@ -237,10 +245,18 @@ impl Sampling {
                 };
                 if masks.uint(0).is_some_and(|mask| mask & PROCESS != 0) {
                     self.logs_processes.get_or_insert(time);
+                } else if self.ends_processes {
+                    self.processes_ended = Some(time);
                 }
+                self.ends_processes = false;
                 if masks.uint(1).is_some_and(|mask| mask & PROFILE != 0) {
                     self.requested.get_or_insert(time);
                 }
+            }
+            hook::GROUP_MASKS_END => {
+                let masks = self.masks.read(record);
+                let old = masks.and_then(|masks| masks.uint(0));
+                self.ends_processes = old.is_some_and(|mask| mask & PROCESS != 0);
             }
             _ => self.interval_event(record, hook, time),
         }
@@ -274,6 +290,11 @@ impl Sampling {
     /// When the kernel's session states that it logs processes.
     pub fn logs_processes(&self) -> Option<Ticks> {
         self.logs_processes
+    }
+
+    /// When the kernel's session states that it no longer logs processes.
+    pub fn processes_ended(&self) -> Option<Ticks> {
+        self.processes_ended
     }
 
     /// The interval between samples that the session states, in 100 ns.

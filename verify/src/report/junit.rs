@@ -22,6 +22,8 @@ pub(super) fn render(reports: &[Report]) -> String {
 /// A rule, and the findings that fail it.
 struct Case<'a> {
     rule: &'static Rule,
+    /// What to do about them.
+    remedy: String,
     /// Findings with which the trace does not pass.
     failures: Vec<&'a Finding>,
     /// Why it was not decided, if it does not fail.
@@ -49,6 +51,7 @@ impl<'a> Case<'a> {
         };
         Case {
             rule,
+            remedy: report.texts(rule).remedy_lines(),
             failures,
             skipped,
         }

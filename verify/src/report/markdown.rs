@@ -85,13 +85,17 @@ fn row(report: &Report, finding: &Finding) -> String {
 fn write_remedies<'r>(out: &mut String, reports: impl Iterator<Item = &'r Report>) {
     let mut rules = BTreeSet::new();
     for report in reports {
-        rules.extend(report.counted().map(|finding| finding.rule));
+        rules.extend(
+            report
+                .counted()
+                .map(|finding| (finding.rule, report.origin)),
+        );
     }
-    for id in rules {
+    for (id, origin) in rules {
         if let Some(rule) = Rule::find(id) {
             out.push_str(&format!(
                 "\n<details><summary>Remedy for <code>{id}</code></summary>\n\n```text\n{}\n```\n\n</details>\n",
-                rule.remedy_lines().trim_end()
+                rule.texts(origin).remedy_lines().trim_end()
             ));
         }
     }

@@ -26,7 +26,7 @@ use serde::{Serialize, Serializer};
 
 use crate::checks::Facts;
 use crate::finding::{Finding, Outcome, Severity};
-use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
+use crate::rules::{EXAMPLE_FILE, RULES, Rule, RuleTexts, Subject, TraceOrigin, more_buffers};
 use timeline::Timeline;
 use verdict::{LossSpans, ProcessVerdicts, Scope};
 
@@ -103,15 +103,19 @@ impl RuleReport {
     fn new(facts: &Facts, rule: &Rule, findings: &[Finding]) -> Self {
         let findings: Vec<_> = findings.iter().filter(|f| f.rule == rule.id).collect();
         let subject = Subject::of(rule.id);
+        let mut absence = rule.absence(facts.origin());
+        if absence.is_none() && !subject.is_in(facts) {
+            absence = Some(subject.absence());
+        }
         // `Broken` is less than `Undecided`.
         let outcome = match findings.iter().map(|f| f.outcome).min() {
             Some(outcome) => outcome,
-            None if subject.is_in(facts) => Outcome::Holds,
+            None if absence.is_none() => Outcome::Holds,
             None => Outcome::NotApplicable,
         };
         let because = match outcome {
             Outcome::Undecided => findings.iter().find_map(|f| f.because.clone()),
-            Outcome::NotApplicable => Some(subject.absence().to_owned()),
+            Outcome::NotApplicable => absence.map(str::to_owned),
             Outcome::Broken | Outcome::Holds => None,
         };
         RuleReport {
@@ -162,6 +166,8 @@ pub struct Report {
     /// Whether the findings were compared with a baseline.
     #[serde(skip)]
     pub has_baseline: bool,
+    /// What recorded the trace.
+    pub origin: TraceOrigin,
     /// The machine; null if no header event is known.
     pub machine: Option<MachineReport>,
     /// When the session started, as UTC.
@@ -233,6 +239,7 @@ impl Report {
             verdict: Verdict::default(),
             is_selection: selected.is_some(),
             has_baseline: false,
+            origin: facts.origin(),
             machine: MachineReport::new(facts),
             start_time: Some(clock.time(timeline.start)),
             end_time: Some(clock.time(timeline.end)),
@@ -432,17 +439,25 @@ impl Report {
         is_judged.collect()
     }
 
+    /// The texts of a rule, for the origin of this trace.
+    fn texts(&self, rule: &Rule) -> RuleTexts {
+        rule.texts(self.origin)
+    }
+
     /// The command lines of a rule's remedy, for this trace.
     fn commands(&self, rule: &Rule) -> Vec<String> {
         // The rule's own line is for a session with CLR events.
-        if rule.id == "file.events-lost" && self.processes.iter().all(|p| p.clr_events == 0) {
+        if rule.id == "file.events-lost"
+            && self.origin == TraceOrigin::Etw
+            && self.processes.iter().all(|p| p.clr_events == 0)
+        {
             let mut sessions = self.sessions.iter();
             let session = sessions.find(|s| s.kind == SessionKind::Session);
             if let Some(line) = session.and_then(|s| more_buffers(&s.name)) {
                 return vec![line];
             }
         }
-        let lines = rule.commands.iter();
+        let lines = self.texts(rule).commands.iter();
         if is_plain_path(&self.file) {
             lines
                 .map(|line| line.replace(EXAMPLE_FILE, &self.file))

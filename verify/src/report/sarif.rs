@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use crate::finding::Finding;
-use crate::rules::RULES;
+use crate::rules::{RULES, TraceOrigin};
 
 /// The number of results in a run that GitHub accepts.
 const MAX_RESULTS: usize = 25_000;
@@ -25,14 +25,16 @@ pub(super) fn render(reports: &[Report]) -> String {
         .iter()
         .map(|(report, finding)| result(report, finding, &mut ordinals))
         .collect();
+    let origin = common_origin(reports);
     let rules: Vec<_> = RULES
         .iter()
         .map(|rule| {
+            let texts = rule.texts(origin);
             json!({
                 "id": rule.id,
-                "shortDescription": {"text": rule.statement},
-                "fullDescription": {"text": rule.meaning},
-                "help": {"text": rule.remedy_lines()},
+                "shortDescription": {"text": texts.statement},
+                "fullDescription": {"text": texts.meaning},
+                "help": {"text": texts.remedy_lines()},
                 "defaultConfiguration": {"level": rule.severity.name()},
             })
         })
@@ -56,6 +58,16 @@ pub(super) fn render(reports: &[Report]) -> String {
     let mut text = serde_json::to_string_pretty(&sarif).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// What recorded the traces: EventPipe if it recorded all of them. A run has one list of rules.
+fn common_origin(reports: &[Report]) -> TraceOrigin {
+    let mut origins = reports.iter().map(|report| report.origin);
+    if !reports.is_empty() && origins.all(|origin| origin == TraceOrigin::EventPipe) {
+        TraceOrigin::EventPipe
+    } else {
+        TraceOrigin::Etw
+    }
 }
 
 fn findings_of(report: &Report) -> impl Iterator<Item = (&Report, &Finding)> {

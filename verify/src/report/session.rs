@@ -10,6 +10,7 @@ use etl_schema::tables::{self, TableSet};
 use serde::Serialize;
 
 use super::timeline::Timeline;
+use crate::TraceOrigin;
 use crate::checks::enablement::EnablementSource;
 use crate::checks::{Facts, infer};
 use crate::finding::loss_message;
@@ -215,7 +216,11 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
             continue;
         }
         let events: Vec<EventKey> = kinds.into_iter().map(|(event, _)| event).collect();
-        let smallest = infer::smallest(provider, &events, facts.machine.processes());
+        let processes = facts.machine.processes();
+        let smallest = match facts.origin() {
+            TraceOrigin::Etw => infer::smallest(provider, &events, processes),
+            TraceOrigin::EventPipe => infer::smallest_of_event_pipe(provider, &events, processes),
+        };
         let mut report = EnabledReport::new(facts, provider, EnablementSource::Inferred);
         report.set_enablement(provider, &smallest);
         out.push(report);

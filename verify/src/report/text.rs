@@ -12,7 +12,7 @@ use super::{
     Coverage, CoverageRow, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict,
 };
 use crate::checks::enablement::EnablementSource;
-use crate::rules::{RULES, Rule};
+use crate::rules::{RULES, Rule, RuleTexts};
 use crate::wrap::{printable, wrap};
 
 /// Rundowns of a process that are shown, and losses. Endless rundowns come by the hundred.
@@ -242,7 +242,7 @@ fn is_inferred(enabled: &[&EnabledReport]) -> bool {
 struct Remedy {
     /// Ids of the rules.
     rules: String,
-    text: &'static str,
+    texts: RuleTexts,
     commands: Vec<String>,
     /// The first of the rules.
     rule: &'static Rule,
@@ -256,8 +256,9 @@ fn remedies(report: &Report) -> Vec<Remedy> {
         if !findings.any(|f| f.rule == rule.id && f.severity > Severity::Note) {
             continue;
         }
+        let texts = report.texts(rule);
         let same = remedies.iter_mut().find(|remedy| {
-            remedy.rule.remedy == rule.remedy && remedy.rule.commands == rule.commands
+            remedy.texts.remedy == texts.remedy && remedy.texts.commands == texts.commands
         });
         if let Some(same) = same {
             same.rules.push_str(", ");
@@ -266,7 +267,7 @@ fn remedies(report: &Report) -> Vec<Remedy> {
         }
         remedies.push(Remedy {
             rules: rule.id.to_owned(),
-            text: rule.remedy,
+            texts,
             commands: commands(report, rule, &remedies),
             rule,
         });
@@ -276,11 +277,10 @@ fn remedies(report: &Report) -> Vec<Remedy> {
 
 /// The command lines of a rule, or a reference to the same lines of an earlier remedy.
 fn commands(report: &Report, rule: &Rule, before: &[Remedy]) -> Vec<String> {
-    let same = before
-        .iter()
-        .find(|remedy| remedy.rule.commands == rule.commands);
+    let lines = report.texts(rule).commands;
+    let same = before.iter().find(|remedy| remedy.texts.commands == lines);
     match same {
-        Some(remedy) if !rule.commands.is_empty() => {
+        Some(remedy) if !lines.is_empty() => {
             vec![format!("(the command lines of {})", remedy.rule.id)]
         }
         _ => report.commands(rule),

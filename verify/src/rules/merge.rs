@@ -77,7 +77,8 @@ pub(super) const GAP: Rule = Rule {
     source: "merging",
     protocol: &["M2"],
     meaning: "Between the two, no loads and no compilations were recorded: what was loaded then is \
-              listed by the rundown without a time, what was unloaded is unknown.",
+              listed by the rundown without a time, what was unloaded is unknown. PerfView always \
+              stops its session first, and lists what is left right after it: then this is a note.",
     remedy: "Start the rundown session first, wait until it is complete, then stop the runtime \
              session:",
     commands: RECORDING,
@@ -101,9 +102,14 @@ fn gap(check: &mut Check<'_>) {
         .unwrap_or(listed.first);
     let sessions = clr_sessions(facts);
     let declared = facts.admission.stopped(CLR_RUNTIME, facts.machine.clock());
+    let recorded = facts.admission.recorded_end(CLR_RUNTIME);
+    let mut severity = GAP.severity;
     let end = match declared {
         Some(stopped) => Some(stopped.max(runtime.last)),
-        None if sessions.len() < 2 => None,
+        None if sessions.len() < 2 => {
+            severity = Severity::Note;
+            recorded
+        }
         None => runtime_end(&sessions, runtime.last),
     };
     let Some(end) = end else { return };
@@ -117,7 +123,7 @@ fn gap(check: &mut Check<'_>) {
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
     );
-    check.report(message).at(Some(end));
+    check.report(message).at(Some(end)).severity(severity);
 }
 
 /// When the runtime's session ended: it is among the sessions that began before the last runtime

@@ -5,6 +5,7 @@
 
 mod activity;
 mod commands;
+mod event_pipe;
 mod file;
 mod filter;
 mod gc;
@@ -18,7 +19,7 @@ mod subject;
 mod symbols;
 
 use etl_analysis::machine::{Clr, Counted, Process};
-use etl_format::Ticks;
+use etl_format::{FileHeader, Ticks};
 
 use crate::checks::Facts;
 use crate::finding::{Finding, Found, Severity};
@@ -49,6 +50,9 @@ impl<'a> Check<'a> {
         let mut findings = Vec::new();
         let rundowns = &Rundowns::of(facts);
         for rule in RULES {
+            if rule.absence(facts.origin()).is_some() {
+                continue;
+            }
             let mut check = Check {
                 facts,
                 gates,
@@ -226,10 +230,73 @@ impl Rule {
         }
     }
 
+    /// The texts for traces of an origin.
+    ///
+    /// ```
+    /// use etl_verify::{Rule, TraceOrigin};
+    ///
+    /// let rule = Rule::find("rundown.none").ok_or("no such rule")?;
+    /// let texts = rule.texts(TraceOrigin::EventPipe);
+    /// assert!(texts.commands[0].starts_with("dotnet-trace collect"));
+    /// # Ok::<(), &str>(())
+    /// ```
+    #[must_use]
+    pub fn texts(&self, origin: TraceOrigin) -> RuleTexts {
+        let texts = RuleTexts {
+            statement: self.statement,
+            meaning: self.meaning,
+            remedy: self.remedy,
+            commands: self.commands,
+        };
+        match origin {
+            TraceOrigin::Etw => texts,
+            TraceOrigin::EventPipe => event_pipe::texts(self.id, texts),
+        }
+    }
+
+    /// Why the rule is not applicable to any trace of an origin; `None` if it is applicable.
+    #[must_use]
+    pub fn absence(&self, origin: TraceOrigin) -> Option<&'static str> {
+        match origin {
+            TraceOrigin::Etw => None,
+            TraceOrigin::EventPipe => event_pipe::absence(self),
+        }
+    }
+}
+
+/// The texts of a rule for traces of one origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleTexts {
+    /// What holds in a good trace.
+    pub statement: &'static str,
+    /// What a broken rule means for the user.
+    pub meaning: &'static str,
+    /// What to do; ends in a colon if command lines follow.
+    pub remedy: &'static str,
+    /// Command lines that repair the trace or record a better one.
+    pub commands: &'static [&'static str],
+}
+
+impl RuleTexts {
     /// What to do, followed by the command lines, each on a line of its own.
     #[must_use]
     pub fn remedy_lines(&self) -> String {
         [&[self.remedy], self.commands].concat().join("\n")
+    }
+}
+
+etl_schema::named! {
+    /// What recorded a trace. Some rules have other texts for EventPipe, and others are not
+    /// applicable.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Default)]
+    TraceOrigin {
+        /// Event Tracing for Windows.
+        #[default]
+        Etw "etw",
+        /// An EventPipe session of .NET (`dotnet-trace`, `dotnet-monitor`).
+        EventPipe "event_pipe",
     }
 }
 
@@ -244,6 +311,21 @@ fn recorded_start(process: &Process, clr: &Clr) -> Option<Ticks> {
 /// `1 module is`, `2 modules are`.
 fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
+}
+
+impl TraceOrigin {
+    /// What recorded files with these headers. A recording with a file of ETW is a recording of
+    /// ETW.
+    pub(crate) fn of<'h>(headers: impl Iterator<Item = &'h FileHeader>) -> Self {
+        let mut origin = TraceOrigin::Etw;
+        for header in headers {
+            if !header.is_event_pipe() {
+                return TraceOrigin::Etw;
+            }
+            origin = TraceOrigin::EventPipe;
+        }
+        origin
+    }
 }
 
 #[cfg(test)]

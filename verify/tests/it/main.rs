@@ -10,3 +10,4 @@
 mod docs;
 mod real;
 mod real_verdicts;
+mod stream_verdicts;

@@ -11,7 +11,7 @@ const BEGIN: &str = "<!-- verdicts -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Findings above a note: the message of one, the number of several of a rule.
-fn reasons(report: &Report) -> String {
+pub fn reasons(report: &Report) -> String {
     let mut by_rule: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     for finding in report
         .findings

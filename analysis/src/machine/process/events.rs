@@ -7,7 +7,7 @@ use etl_schema::views::clr::{self, Change, Method};
 use super::{CodeOverlap, Jitting, LastModule, Process};
 use crate::address::{Added, Tag};
 use crate::counted::Span;
-use crate::machine::runtime::{Bracket, Listing, listed_by};
+use crate::machine::runtime::{Bracket, Clr, Listing, listed_by};
 use crate::machine::signs::MethodSign;
 
 /// An item of a CLR that rundowns list.
@@ -157,7 +157,7 @@ impl Process {
         clr.started.get_or_insert(context.time);
         // It starts before it loads anything.
         if clr.has_loaded() {
-            clr.is_requested = true;
+            clr.is_stated_late = true;
             self.listing = Some(context.tid);
         }
     }
@@ -183,7 +183,9 @@ impl Process {
         if part.module != 0 {
             // A module is loaded before it is used in a domain.
             let is_first = !clr.modules.contains(part.module);
-            clr.is_requested |= is_first && change == Change::Load && clr.started.is_some();
+            if is_first && change == Change::Load && clr.started.is_some() {
+                clr.used_first += 1;
+            }
             clr.method_modules.entry(part.module).or_default();
             clr.modules.note_domain(part.module, change);
         }
@@ -206,6 +208,14 @@ impl Process {
         let mark = self.inside(change, context);
         let clr = self.clrs.entry(context.instance).or_default();
         if kind == ItemKind::Module && !is_listing(change) {
+            let is_used = clr
+                .domain_parts
+                .range((id, 0)..=(id, u64::MAX))
+                .next()
+                .is_some();
+            if change == Change::Load && !is_used {
+                clr.loaded_first += 1;
+            }
             clr.module_changed(id, change);
         }
         let items = match kind {
@@ -383,7 +393,7 @@ impl Process {
         let is_requested = self
             .clrs
             .get(&context.instance)
-            .is_some_and(|clr| clr.is_requested);
+            .is_some_and(Clr::is_requested);
         let of_clr = |bracket: &&Bracket| bracket.instance == context.instance;
         let closed = self
             .brackets

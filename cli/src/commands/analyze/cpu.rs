@@ -5,6 +5,7 @@ mod compare;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use etl_analysis::ProcessSelector;
 use etl_analysis::behavior::missing::MissingData;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, Weight};
 use etl_tables::rows::profiles;
@@ -53,7 +54,12 @@ pub(crate) struct Args {
     #[arg(long, requires = "tree", conflicts_with_all = ["focus", "group_by"])]
     unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
-    #[arg(long, value_name = "TEXT", conflicts_with = "group_by")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "group_by"
+    )]
     focus: Option<String>,
     /// Compare with this earlier trace: the rows of both, with the largest growth of `self` first
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["tree", "focus"])]
@@ -90,14 +96,17 @@ pub(super) enum GroupBy {
 fn profile(
     args: &Args,
     files: &[PathBuf],
+    selector: ProcessSelector,
     options: ProfileOptions,
 ) -> Result<Profiled<SampleCollector>, Failure> {
     profile::profile(
         &args.report.recording,
         files,
+        selector,
         &args.symbols.open()?,
         options,
         |range| SampleCollector::new().within(range),
+        |samples| samples.profile_bytes(),
         |samples, machine, options| samples.profile(machine, options),
     )
 }
@@ -118,10 +127,16 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.idle {
         options = options.with_idle();
     }
+    let recording = &args.report.recording;
     let Profiled {
         analyzed,
         mut profile,
-    } = profile(args, &args.report.recording.files, options)?;
+    } = profile(
+        args,
+        &recording.files,
+        recording.processes.selector(),
+        options,
+    )?;
     if args.tree && !args.unfold {
         profile = profile.fold_recursion();
     }
@@ -165,10 +180,13 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
         for &interval in profile.intervals() {
             millis.push((f64::from(interval) / 1e4).to_string());
         }
-        format!(
-            "{total:.3} s of CPU time, one sample per {} ms",
-            millis.join(" or ")
-        )
+        // The sampling thread of .NET also samples threads that wait.
+        let what = if profile.is_thread_time() {
+            "of thread time, one sample of each thread"
+        } else {
+            "of CPU time, one sample"
+        };
+        format!("{total:.3} s {what} per {} ms", millis.join(" or "))
     } else {
         "the recording states no interval".to_owned()
     };

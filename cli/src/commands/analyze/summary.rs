@@ -67,7 +67,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let usages = usage.usages(machine, &profile, &args.selection(&analyzed));
     let mut report = report("summary", &analyzed);
     facts(&mut report, machine, &profile);
-    report.headline = headline(machine, hardware, &profile);
+    report.headline = headline(machine, &analyzed.conditions, hardware, &profile);
     let time = selected_time(&analyzed);
     totals(&mut report, hardware, &usages, time);
     let processes = processes(machine, &usages, &profile, time);
@@ -122,8 +122,12 @@ fn sum_over_files(machine: &Machine, count: fn(&FileHeader) -> u32) -> u64 {
     Part::added(counts).map(u64::from).sum()
 }
 
-/// The losses, with the counts of the headers.
-fn losses(machine: &Machine) -> String {
+/// The losses: what standard error says of a file, or else what headers and records say. Of several
+/// files, the parts of a session count what was lost since its start: their sum counts it once.
+fn losses(machine: &Machine, conditions: &[String]) -> String {
+    if machine.files().len() == 1 && !conditions.is_empty() {
+        return conditions.join("; ");
+    }
     let events = sum_over_files(machine, |header| header.events_lost);
     let buffers = sum_over_files(machine, |header| header.buffers_lost);
     let mut all: BTreeMap<LossKind, String> = BTreeMap::new();
@@ -187,7 +191,12 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
     report.headline.extend(lines);
 }
 
-fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
+fn headline(
+    machine: &Machine,
+    conditions: &[String],
+    hardware: &Hardware,
+    profile: &Profile,
+) -> Vec<String> {
     let clock = machine.clock();
     let span = machine.span().unwrap_or_default();
     let seconds = duration(clock, span.first, span.last) as f64 / 1e7;
@@ -209,7 +218,7 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
     let start = clock.time(span.first).to_string();
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
-    lines.push(losses(machine));
+    lines.push(losses(machine, conditions));
     let busy = profile.total();
     let idle = profile.idle();
     let samples = busy.samples + idle.samples;

@@ -35,7 +35,7 @@ pub(super) struct StackArgs {
     #[arg(long, requires = "tree", conflicts_with_all = ["focus", "group_by"])]
     unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     focus: Option<String>,
     #[command(flatten)]
     symbols: SymbolArgs,
@@ -52,7 +52,7 @@ impl StackArgs {
         &self,
         recording: &RecordingArgs,
         observer: impl FnOnce(TimeRange) -> O,
-        costs: impl FnOnce(&mut O) -> &mut StackCosts,
+        costs: impl Fn(&mut O) -> &mut StackCosts,
     ) -> Result<Profiled<O>, Failure> {
         // The idle process waits for nothing, but ends waits in interrupts.
         let mut options = ProfileOptions::new().with_idle();
@@ -62,9 +62,11 @@ impl StackArgs {
         let mut profiled = profile(
             recording,
             &recording.files,
+            recording.processes.selector(),
             &self.symbols.open()?,
             options,
             observer,
+            |observer| costs(observer).profile_bytes(),
             |observer, machine, options| costs(observer).profile(machine, options),
         )?;
         if self.tree && !self.unfold {

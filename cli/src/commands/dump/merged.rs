@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use etl_analysis::files::{self, MachineClock, Timeline};
 use etl_events::context::Context;
 use etl_events::filter::Filter;
-use etl_format::Ticks;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source, Trace};
+use etl_format::{Clock, FileHeader, Ticks};
 use etl_schema::store::SchemaStore;
 
 use super::context::Before;
@@ -17,7 +17,7 @@ use super::{context, options, with_order};
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
-use crate::input::{self, Input};
+use crate::input::{self, Input, InputArgs};
 use crate::output::Output;
 use crate::progress::{Printing, Progress};
 
@@ -36,19 +36,68 @@ struct Relations {
     timeline: Timeline,
 }
 
-/// Finds out which traces are of one machine, and how their times relate.
-fn relate(inputs: &mut [Input], options: &Options) -> Result<Relations, Failure> {
-    let mut headers = Vec::new();
-    let mut clocks = Vec::new();
-    for input in inputs {
+/// What was printed.
+pub(super) struct Merged {
+    pub outcome: Outcome,
+    /// Why other traces cannot be read.
+    pub failures: Vec<Failure>,
+}
+
+/// The traces that can be read.
+#[derive(Default)]
+struct Opened<'p> {
+    paths: Vec<&'p Path>,
+    inputs: Vec<Input>,
+    headers: Vec<FileHeader>,
+    clocks: Vec<Clock>,
+    /// Why the other traces cannot be read.
+    failures: Vec<Failure>,
+}
+
+impl<'p> Opened<'p> {
+    /// Opens traces. They share the memory that all of them together may need.
+    fn new(paths: &'p [PathBuf], args: &InputArgs, options: &Options) -> Self {
+        let share = args.share(paths.len());
+        let mut opened = Opened::default();
+        let mut inputs = Vec::new();
+        for path in paths {
+            match Input::open(path, &share) {
+                Ok(input) => inputs.push((path.as_path(), input)),
+                Err(failure) => opened.failures.push(failure),
+            }
+        }
+        let mut size = 0u64;
+        for (_, input) in &mut inputs {
+            size = size.saturating_add(input.size());
+        }
+        for (path, mut input) in inputs {
+            input.set_limits(share.limits(size));
+            if let Err(failure) = opened.add(path, input, options) {
+                opened.failures.push(failure);
+            }
+        }
+        opened
+    }
+
+    fn add(&mut self, path: &'p Path, mut input: Input, options: &Options) -> Result<(), Failure> {
         let (trace, _) = input.trace(&Options {
             order_check: OrderCheck::Lookahead,
             ..*options
         })?;
-        headers.push(trace.header().clone());
-        clocks.push(trace.clock());
+        let header = trace.header().clone();
+        let clock = trace.clock();
+        drop(trace);
+        self.headers.push(header);
+        self.clocks.push(clock);
+        self.paths.push(path);
+        self.inputs.push(input);
+        Ok(())
     }
-    let machines = files::machines(&headers);
+}
+
+/// Finds out which traces are of one machine, and how their times relate.
+fn relate(headers: &[FileHeader], clocks: Vec<Clock>) -> Relations {
+    let machines = files::machines(headers);
     let mut places = Vec::new();
     let mut files: BTreeMap<usize, usize> = BTreeMap::new();
     for &machine in &machines {
@@ -63,10 +112,10 @@ fn relate(inputs: &mut [Input], options: &Options) -> Result<Relations, Failure>
     for (machine, clock) in machines.into_iter().zip(clocks) {
         machine_clocks.push(MachineClock { machine, clock });
     }
-    Ok(Relations {
+    Relations {
         places,
         timeline: Timeline::of_machines(&machine_clocks),
-    })
+    }
 }
 
 /// The filter of the selected processes for each trace. A trace that does not name them gets the
@@ -203,21 +252,32 @@ impl<S: Source> Next<'_, S> {
     }
 }
 
-/// Prints the traces; rows of the same time in the order of the files.
-pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome, Failure> {
+/// Prints the traces; rows of the same time in the order of the files. Traces that cannot be read
+/// are left out.
+pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Merged, Failure> {
     let args = session.args;
-    let share = args.input.share(paths.len());
-    let mut inputs = Vec::new();
-    for path in paths {
-        inputs.push(Input::open(path, &share)?);
-    }
     let options = options(args);
-    let Relations { places, timeline } = relate(&mut inputs, &options)?;
+    let Opened {
+        paths,
+        mut inputs,
+        headers,
+        clocks,
+        failures,
+    } = Opened::new(paths, &args.input, &options);
+    let mut merged = Merged {
+        outcome: Outcome::Success,
+        failures,
+    };
+    if inputs.is_empty() {
+        return Ok(merged);
+    }
+    let Relations { places, timeline } = relate(&headers, clocks);
     let filters = filters(&mut inputs, &places, session)?;
     let machines = read_machines(&mut inputs, &places, session);
     let mut sources = Vec::new();
     let mut traces = Vec::new();
-    for (((input, filter), path), place) in inputs.iter_mut().zip(filters).zip(paths).zip(&places) {
+    for (((input, filter), path), place) in inputs.iter_mut().zip(filters).zip(&paths).zip(&places)
+    {
         let before = machines.get(place.machine).and_then(Option::as_ref);
         let machine = before.and_then(Before::machine);
         sources.push(RowSource {
@@ -235,7 +295,6 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     }
     print_rows(session, &timeline, &mut rows)?;
     session.symbols.note_missing();
-    let mut outcome = Outcome::Success;
     for next in &mut rows {
         next.printer.finish()?;
         let records = &next.records;
@@ -243,9 +302,9 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         let notes = records.notes().to_vec();
         let mut condition = Condition::new(records.header(), &damage, &notes);
         condition.order = records.report();
-        outcome = outcome.max(condition.report(&next.name));
+        merged.outcome = merged.outcome.max(condition.report(&next.name));
     }
-    Ok(outcome)
+    Ok(merged)
 }
 
 /// Prints the rows of all traces in time order.

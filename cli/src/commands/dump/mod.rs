@@ -31,6 +31,7 @@ use crate::threads::ThreadArgs;
 use crate::trace_files;
 
 use context::Before;
+use merged::Merged;
 use printer::{Printed, Printer, Session};
 
 /// Arguments of `etlkit dump`.
@@ -111,10 +112,20 @@ pub(crate) struct Args {
     /// Select events with a field or column of this value, such as `FileName ~ C:\Windows\*.dll`,
     /// `process = Orders.exe` or `level <= 3`; the operators are =, !=, <, <=, >, >= and ~. If
     /// repeated, all conditions must hold
-    #[arg(long = "where", value_name = "CONDITION", help_heading = "Selection")]
+    #[arg(
+        long = "where",
+        value_name = "CONDITION",
+        allow_hyphen_values = true,
+        help_heading = "Selection"
+    )]
     conditions: Vec<String>,
     /// Select events with this text in a value of a field or in the message
-    #[arg(long, value_name = "TEXT", help_heading = "Selection")]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        help_heading = "Selection"
+    )]
     grep: Vec<String>,
     #[command(flatten)]
     input: InputArgs,
@@ -154,15 +165,23 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let readable: Vec<PathBuf> = files.iter().flatten().cloned().collect();
     columns::expand(&session, &readable);
     if args.merge && several {
-        if let Some(Err(unreadable)) = files.iter().find(|file| file.is_err()) {
-            return Err(unreadable.failure());
-        }
         input::reject_twice(
             &readable,
             "name each trace once, or its events are printed twice",
         )?;
-        let outcome = merged::print(&session, &readable)?;
-        session.end(true)?;
+        let Merged {
+            outcome,
+            failures: unreadable,
+        } = merged::print(&session, &readable)?;
+        let mut failures = Vec::new();
+        for file in &files {
+            if let Err(unreadable) = file {
+                failures.push(unreadable.failure());
+            }
+        }
+        failures.extend(unreadable);
+        session.end(failures.is_empty())?;
+        print_failures(failures)?;
         return Ok(outcome.max(note_missing(&session, &readable)));
     }
     let mut failures = Vec::new();
@@ -182,12 +201,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         }
     }
     session.end(failures.is_empty())?;
+    print_failures(failures)?;
+    Ok(outcome.max(note_missing(&session, &readable)))
+}
+
+/// Prints all failures but the last one, which is returned.
+fn print_failures(mut failures: Vec<Failure>) -> Result<(), Failure> {
     let last = failures.pop();
     failures.iter().for_each(Failure::print);
-    if let Some(failure) = last {
-        return Err(failure);
+    match last {
+        Some(failure) => Err(failure),
+        None => Ok(()),
     }
-    Ok(outcome.max(note_missing(&session, &readable)))
 }
 
 /// Says which of the selected names no trace has.

@@ -5,7 +5,7 @@
 //! position of the trace as one thread would: records that may contain schemas are sent to all.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use etl_format::Error;
@@ -19,6 +19,10 @@ use super::printer::Printer;
 /// Bytes of records in a batch.
 const BATCH: usize = 64 << 10;
 
+/// A thread passes text on when it has so many bytes. Rows may be a thousand times as long as their
+/// records: each has the name of its process.
+const MAX_TEXT: usize = 256 << 10;
+
 /// Batches queued for a thread, including the one that it formats.
 const MAX_QUEUED: usize = 2;
 
@@ -27,8 +31,16 @@ struct Work {
     /// Earlier records that may contain schemas, and that other threads print.
     lessons: RecordBatch,
     batch: Batch,
-    /// Receives the batch with its text.
-    done: Sender<Batch>,
+    /// Receives the texts of the batch, each when the one before was taken.
+    texts: SyncSender<Text>,
+}
+
+/// A part of the text of a batch.
+enum Text {
+    /// Rows; more follow.
+    Rows(Vec<u8>),
+    /// The batch with its last rows.
+    Last(Batch),
 }
 
 /// Records and their text. Its memory is used again.
@@ -52,21 +64,8 @@ impl<'scope> Helper<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>, mut lines: Lines<'scope>) -> Self {
         let (work, take) = mpsc::channel();
         let thread = scope.spawn(move || {
-            for Work {
-                lessons,
-                mut batch,
-                done,
-            } in take
-            {
-                lessons
-                    .records()
-                    .for_each(|record| lines.decoder.learn(&record));
-                for record in batch.records.records() {
-                    let matched = lines.write(&mut batch.text, &record);
-                    batch.matched += u64::from(matched);
-                }
-                // The text has no receiver if writing failed.
-                let _ = done.send(batch);
+            for work in take {
+                format(work, &mut lines);
             }
             lines
         });
@@ -76,6 +75,44 @@ impl<'scope> Helper<'scope> {
             thread,
         }
     }
+}
+
+/// Formats the records of a batch. The texts have no receiver if writing failed.
+fn format(work: Work, lines: &mut Lines<'_>) {
+    let Work {
+        lessons,
+        mut batch,
+        texts,
+    } = work;
+    lessons
+        .records()
+        .for_each(|record| lines.decoder.learn(&record));
+    for record in batch.records.records() {
+        let matched = lines.write(&mut batch.text, &record);
+        batch.matched += u64::from(matched);
+        if batch.text.len() >= MAX_TEXT {
+            let rows = std::mem::take(&mut batch.text);
+            let _ = texts.send(Text::Rows(rows));
+        }
+    }
+    let _ = texts.send(Text::Last(batch));
+}
+
+/// Prints the texts of a batch. Returns the batch, or `None` if its thread has panicked.
+fn print_batch(
+    texts: &Receiver<Text>,
+    printer: &mut Printer<'_>,
+) -> Result<Option<Batch>, Failure> {
+    for text in texts {
+        match text {
+            Text::Rows(rows) => printer.out.write_after(&rows)?,
+            Text::Last(batch) => {
+                printer.out.write_after(&batch.text)?;
+                return Ok(Some(batch));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Prints the remaining records, formatted by `threads` threads. Returns the error that ended
@@ -90,7 +127,7 @@ pub(super) fn print<S: Source>(
         for _ in 0..threads {
             helpers.push_back(Helper::start(scope, printer.lines.clone()));
         }
-        let mut texts: VecDeque<Receiver<_>> = VecDeque::new();
+        let mut texts: VecDeque<Receiver<Text>> = VecDeque::new();
         let mut batch = Batch::default();
         let mut end = None;
         while end.is_none()
@@ -115,24 +152,25 @@ pub(super) fn print<S: Source>(
                 }
             }
             let lessons = std::mem::take(&mut helper.lessons);
-            let (done, text) = mpsc::channel();
+            let (sender, receiver) = mpsc::sync_channel(1);
             // A thread that has ended has panicked: joining it reports that.
             let _ = helper.work.send(Work {
                 lessons,
                 batch: std::mem::take(&mut batch),
-                done,
+                texts: sender,
             });
-            texts.push_back(text);
+            texts.push_back(receiver);
             helpers.push_back(helper);
             let max_queued = if end.is_some() {
                 0
             } else {
                 MAX_QUEUED * threads
             };
-            while texts.len() > max_queued {
-                if let Some(Ok(done)) = texts.pop_front().map(|text| text.recv()) {
+            while texts.len() > max_queued
+                && let Some(oldest) = texts.pop_front()
+            {
+                if let Some(done) = print_batch(&oldest, printer)? {
                     batch = done;
-                    printer.out.write_after(&batch.text)?;
                     printer.session.add(batch.matched);
                     batch.records.clear();
                     batch.text.clear();

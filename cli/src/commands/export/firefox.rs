@@ -45,13 +45,14 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let inputs = args.recording.files.iter().map(std::path::PathBuf::as_path);
-    let mut sink = Sink::create(&args.sink, "a profile", inputs)?;
     let store = args.schemas.store()?;
     let symbols = args.symbols.open()?;
+    let mut sink = Sink::create(&args.sink, "a profile", inputs)?;
     let analyzed = args
         .recording
         .analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
+    analyzed.ensure_memory(collector.profile_bytes())?;
     let mut options = ProfileOptions::new();
     if args.idle {
         options = options.with_idle();

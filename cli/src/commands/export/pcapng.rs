@@ -97,6 +97,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     for file in &args.files {
         inputs.push(Input::open(file, &share)?);
     }
+    let size = inputs.iter_mut().map(Input::size).sum();
+    for input in &mut inputs {
+        input.set_limits(share.limits(size));
+    }
     let options = Options {
         order_check: OrderCheck::Scan,
         ..Options::salvage()

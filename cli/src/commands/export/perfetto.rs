@@ -45,14 +45,14 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.recording;
+    let symbols = args.symbols.open()?;
+    let store = args.schemas.store()?;
     let mut sink = Sink::create(
         &args.sink,
         "a trace",
         recording.files.iter().map(PathBuf::as_path),
     )?;
     let name = sink.name().to_owned();
-    let symbols = args.symbols.open()?;
-    let store = args.schemas.store()?;
     let spool = Temporary::create().map_err(|error| Failure::io(&name, &error))?;
     let out = sink.file();
     let Analyzed {

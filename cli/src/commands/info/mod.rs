@@ -62,13 +62,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 /// Prints the reports: as a list if several files were named.
 fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
     let several = args.files.len() > 1 || args.files.iter().any(|file| file.is_dir());
-    let text = match (args.format, reports) {
-        (ReportFormat::Json, [one]) if !several => output::json(one),
-        (ReportFormat::Json, []) if !several => String::new(),
-        (ReportFormat::Json, many) => output::json(many),
-        (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
-    };
-    output::print(&text)?;
+    match (args.format, reports) {
+        (ReportFormat::Json, [one]) if !several => output::print_json(one)?,
+        (ReportFormat::Json, []) if !several => {}
+        (ReportFormat::Json, many) => output::print_json(many)?,
+        (ReportFormat::Text, many) => {
+            let texts: Vec<String> = many.iter().map(text::render).collect();
+            output::print(&texts.join("\n"))?;
+        }
+    }
     let mut outcome = Outcome::Success;
     for report in reports {
         let survey = &report.survey;
@@ -156,7 +158,8 @@ fn survey(
     let limits = input.limits();
     let stream = input.conversion().cloned();
     let source = input.source();
-    let mut report = Report::new(survey, &file, source, limits, selected.names(), owners);
+    let report = Report::new(survey, &file, source, limits, selected.names(), owners);
+    let mut report = report.map_err(|error| input.about().not_a_trace(&error.into_source()))?;
     report.stream = stream;
     Ok(report)
 }

@@ -93,6 +93,11 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
         &format!("{}, {ticks} ticks a second", text(&s.clock)),
     )?;
     row(out, "start", text(&s.start_time))?;
+    if let Some(offset) = s.utc_offset_minutes
+        && !is_utc(s, offset)
+    {
+        row(out, "local time", &local_time(s, offset))?;
+    }
     row(
         out,
         "end",
@@ -100,6 +105,28 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
             .as_deref()
             .unwrap_or("unknown: the session was not closed"),
     )
+}
+
+/// Whether the local time is UTC, so that a line about it says nothing.
+fn is_utc(s: &Survey, offset: i32) -> bool {
+    let name = s.local_time.as_deref().unwrap_or_default();
+    offset == 0 && matches!(name, "" | "UTC" | "Coordinated Universal Time")
+}
+
+/// The local time at the start, which is some minutes ahead of UTC: `UTC-07:00, Pacific Daylight
+/// Time: UTC = local time + 420 minutes`.
+fn local_time(s: &Survey, minutes: i32) -> String {
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let ahead = minutes.unsigned_abs();
+    let mut line = format!("UTC{sign}{:02}:{:02}", ahead / 60, ahead % 60);
+    if let Some(name) = s.local_time.as_deref().filter(|name| !name.is_empty()) {
+        line += &format!(", {}", one_line(name));
+    }
+    if minutes != 0 {
+        let sign = if minutes < 0 { '+' } else { '-' };
+        line += &format!(": UTC = local time {sign} {ahead} minutes");
+    }
+    line
 }
 
 fn write_lost_header(s: &Survey, out: &mut String) -> fmt::Result {

@@ -68,6 +68,10 @@ impl Args {
     }
 }
 
+/// What to do with a damaged trace.
+const SALVAGE: &str =
+    "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
+
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let hint = "name each trace once, or its events occur twice in the merged trace";
     input::reject_twice(&args.files, hint)?;
@@ -81,9 +85,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     for file in &args.files {
         inputs.push(Input::open(file, &share)?);
     }
-    if args.salvage {
-        for input in &mut inputs {
+    for input in &mut inputs {
+        if args.salvage {
             input.ensure_records()?;
+        } else {
+            input.about().ensure_whole_stream(SALVAGE)?;
         }
     }
     let size: u64 = inputs.iter_mut().map(Input::size).sum();
@@ -204,8 +210,7 @@ fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Si
             if salvage {
                 return about.not_a_trace(error);
             }
-            let hint = "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
-            about.not_intact(error, hint)
+            about.not_intact(error, SALVAGE)
         }
         (_, None) => sink.failure(error),
     }

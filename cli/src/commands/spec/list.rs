@@ -249,6 +249,7 @@ fn event_row(provider: &Provider, event: &TableEvent) -> Printed {
             "name": field.name,
             "type": description.split_once(' ').map(|(_, kind)| kind),
             "map": field.map.as_ref().map(|map| map.name()),
+            "align": field.aligned.then_some("c"),
         }));
     }
     let json = json!({

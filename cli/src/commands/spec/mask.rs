@@ -139,17 +139,13 @@ fn raised_row(provider: &Provider, raised: &Raised<'_>) -> Printed {
     let event = raised.event;
     let id = id(event).number;
     let line = format!(
-        "    {id:>4} {}  {}  version{} {}{}{}{}\n",
+        "    {id:>4} {}  {}{}  version{} {}{}{}\n",
         event.schema.name,
         levels(&raised.levels),
+        core_levels(raised),
         if raised.versions.len() == 1 { "" } else { "s" },
         join(&raised.versions),
         if event.stack { "  +stack" } else { "" },
-        if raised.is_older_only {
-            "  in .NET Framework only"
-        } else {
-            ""
-        },
         in_brackets(&event.errata()),
     );
     let json = json!({
@@ -157,10 +153,10 @@ fn raised_row(provider: &Provider, raised: &Raised<'_>) -> Printed {
         "event": event.schema.name,
         "versions": raised.versions,
         "levels": raised.levels,
+        "core_levels": raised.core_levels,
         "level": event.schema.level.value,
         "keywords": provider.keyword_names(event.schema.keywords).names,
         "stack": event.stack,
-        "older_only": raised.is_older_only,
         "errata": event.errata(),
     });
     Printed { text: line, json }
@@ -174,6 +170,17 @@ fn levels(levels: &[u8]) -> String {
         [5] => "from level 5".to_owned(),
         [only] => format!("level {only} only"),
         some => format!("levels {}", join(some)),
+    }
+}
+
+/// The levels of .NET Core, if they differ.
+fn core_levels(raised: &Raised<'_>) -> String {
+    if raised.core_levels == raised.levels {
+        return String::new();
+    }
+    match raised.core_levels.as_slice() {
+        [] => " (.NET Framework only)".to_owned(),
+        some => format!(" (.NET Core: {})", levels(some)),
     }
 }
 

@@ -97,7 +97,7 @@ Examples:
         #[arg(long, default_value_t = 5, value_parser = number::<u8>)]
         level: u8,
     },
-    /// Explain a command line of xperf, logman or tracelog
+    /// Explain a command line of xperf, logman, tracelog or dotnet-trace
     Line(line::LineArgs),
     /// Print tables of keyword combinations, computed from the rules of the CLR
     #[command(after_help = "\

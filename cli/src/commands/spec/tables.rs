@@ -31,6 +31,8 @@ pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
                     "shipped": cell.shipped,
                     "documented": cell.documented,
                     "erratum": cell.erratum,
+                    "core": cell.core.map(|core| core.raised),
+                    "core_erratum": cell.core.map(|core| core.erratum),
                 })).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),
         });
@@ -70,10 +72,16 @@ fn cell_text(profile: TableSet, cell: &Cell) -> String {
         TableSet::Shipped => (cell.shipped, cell.documented, "documents"),
         TableSet::Documented => (cell.documented, cell.shipped, "shipped"),
     };
-    match cell.erratum {
+    let mut text = match cell.erratum {
         Some(id) => format!("{here} ({other}: {there}) [{id}]"),
         None => here.to_owned(),
+    };
+    if let Some(core) = cell.core
+        && profile == TableSet::Shipped
+    {
+        text.push_str(&format!(" (.NET Core: {}) [{}]", core.raised, core.erratum));
     }
+    text
 }
 
 fn combination(table: &Table, mask: u64) -> Vec<String> {

@@ -150,8 +150,11 @@ impl Directory {
         &self.recordings
     }
 
-    /// Moves the files to the target, but never onto one of the inputs.
+    /// Moves the files to the target, but never onto one of the inputs. Of several processes with
+    /// the same target, one moves its files at a time.
     pub fn finish(self, force: bool, inputs: &[PathBuf]) -> Result<Vec<WrittenFile>, Failure> {
+        let _lock =
+            lock(&self.target).map_err(|error| Failure::io(self.target.display(), &error))?;
         let mut names = self.names()?;
         for name in &names {
             self.ensure_writable(name, force, inputs)?;
@@ -191,7 +194,9 @@ impl Directory {
     fn ensure_writable(&self, name: &str, force: bool, inputs: &[PathBuf]) -> Result<(), Failure> {
         let path = self.target.join(name);
         for input in inputs {
-            if !input::is_stdin(input) && input::is_same_file(input, &path) {
+            if !input::is_stdin(input)
+                && (input::is_same_file(input, &path) || input::was_opened(&path))
+            {
                 return Err(Failure::new(
                     path.display().to_string(),
                     "is one of the inputs, which are never overwritten",
@@ -238,6 +243,29 @@ impl Directory {
         fs::rename(&from, self.target.join(name))?;
         Ok(size)
     }
+}
+
+/// Waits until no other process has the lock of a directory, and takes it. The system removes it
+/// with the process.
+#[cfg(unix)]
+fn lock(directory: &Path) -> io::Result<Option<fs::File>> {
+    let file = fs::File::open(directory)?;
+    match file.lock() {
+        Ok(()) => Ok(Some(file)),
+        // Some network file systems have no locks.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Other systems have no locks of directories: a file in it is locked, which only this tool uses.
+#[cfg(not(unix))]
+fn lock(directory: &Path) -> io::Result<Option<fs::File>> {
+    let mut options = fs::File::options();
+    options.write(true).create(true).truncate(false);
+    let file = options.open(directory.join(".etlkit-lock"))?;
+    file.lock()?;
+    Ok(Some(file))
 }
 
 impl FileSystem for Directory {

@@ -65,9 +65,9 @@ pub(crate) struct Args {
     /// Definitions of the CLR events to compare payloads with
     #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped")]
     event_tables: TableSet,
-    /// A provider that a session enabled, with mask and level, or the command line of xperf, logman
-    /// or tracelog that started the session; may be repeated. No other session enabled it, unless
-    /// --other-sessions is given
+    /// A provider that a session enabled, with mask and level, or the command line of xperf,
+    /// logman, tracelog or dotnet-trace that started the session; may be repeated. No other session
+    /// enabled it, unless --other-sessions is given
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
     /// Sessions that --enable, --truth and etlverify.toml do not name may have enabled the same

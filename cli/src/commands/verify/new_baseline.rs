@@ -40,6 +40,7 @@ impl NewBaseline {
             force: true,
             content: "a baseline",
             option: OPTION,
+            replaces_input: true,
         };
         let sink = Sink::open(wanted, inputs)?;
         let has_bytes = match file.metadata() {

@@ -85,6 +85,7 @@ impl ReportFiles {
                 force: true,
                 content: "a report",
                 option: OPTION,
+                replaces_input: false,
             };
             open.push(OpenFile {
                 format: wanted.format,

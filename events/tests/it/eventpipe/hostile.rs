@@ -67,8 +67,8 @@ fn every_prefix_of_a_stream_has_an_intact_trace() {
 
 #[test]
 fn damaged_streams_have_intact_traces() {
-    mutate(&sample(), 3000);
-    mutate(&sample_of_version_6(), 3000);
+    mutate(&sample(), 5_000);
+    mutate(&sample_of_version_6(), 5_000);
 }
 
 #[needs(traces)]

@@ -1,4 +1,4 @@
-//! The history events of .NET Core at the end of a collection: per heap, global, and large objects.
+//! The history events of .NET Core at the end of a collection: large objects, global, per heap.
 
 use etl_schema::encode::OwnedValue;
 
@@ -22,10 +22,11 @@ impl Runtime<'_, '_> {
         if collection.large {
             self.emit_large(collection)?;
         }
+        self.emit_global_history(collection)?;
         for heap in 0..self.clr.heap.heaps {
             self.emit_heap_history(collection, heap)?;
         }
-        self.emit_global_history(collection)
+        Ok(())
     }
 
     fn emit_heap_history(&mut self, collection: &Collection, heap: u32) -> Result<()> {

@@ -205,7 +205,7 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
         .has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
     let clock = records.clock();
     let mut store = store(&made.scenario);
-    let mut seen: BTreeMap<i64, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<(usize, i64), usize> = BTreeMap::new();
     let mut strays = 0;
     while let Some(record) = records.next_record().unwrap() {
         store.learn(&record);
@@ -213,11 +213,16 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
             continue;
         }
         let sequence = record.location().sequence_number;
-        let of = |s: &&etl_synth::truth::SessionReport| {
-            let buffer = truth.buffers.get(&(s.index, sequence));
-            buffer.is_some_and(|b| b.file() == Some(file))
-        };
-        let session = writers.iter().copied().find(of);
+        let offset = record.location().buffer_offset;
+        let session = writers.iter().copied().find(|session| {
+            let buffer = truth.buffers.get(&(session.index, sequence));
+            let location = buffer.and_then(|buffer| buffer.location.as_ref());
+            // Each session that appends to a file numbers its buffers from 1 again.
+            location.is_some_and(|range| {
+                let is_inside = range.start <= offset && offset < range.end;
+                &*range.file == file && (writers.len() == 1 || is_inside)
+            })
+        });
         let buffer = session.and_then(|s| truth.buffers.get(&(s.index, sequence)));
         let (Some(session), Some(buffer)) = (session, buffer) else {
             if !is_own(&record) {
@@ -236,7 +241,7 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
             ),
             "{place}: {buffer:?}"
         );
-        let nth = seen.entry(sequence).or_default();
+        let nth = seen.entry((session.index, sequence)).or_default();
         *nth += 1;
         let nth = *nth - 1;
         // Records before the damage of a buffer are unchanged.
@@ -265,11 +270,12 @@ fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet
             .buffers
             .range((s.index, i64::MIN)..=(s.index, i64::MAX))
     });
-    for ((_, sequence), buffer) in all {
+    for (key, buffer) in all {
+        let (_, sequence) = key;
         let here = buffer.file() == Some(file);
         kinds.insert(buffer.outcome.to_string());
         let found = if here {
-            seen.get(sequence).copied().unwrap_or(0) as u64
+            seen.get(key).copied().unwrap_or(0) as u64
         } else {
             0
         };

@@ -162,6 +162,29 @@ at "3s" { enable "runtime" in="clr" keywords=0x98 level=4 }"#,
     assert_eq!(of, [""; 0]);
 }
 
+/// At level 4 .NET Core raises unloads of compiled methods and no loads: the rundown names them.
+#[test]
+fn unloads_without_loads_break_no_rule_at_level_4() {
+    let script = r#"
+scenario "unloads" seed=3
+process "Orders.exe" pid=200 start="1s" exit="5s" {
+    clr "core" version="8.0.0" {
+        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 90 ready=5 } }
+    }
+    at "2s" { jit 20; tier 5 }
+}
+at "500ms" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x98 level=4 } }
+at "4s" { session "rundown" file="clr2.etl" { enable "rundown" keywords=0x138 level=5 } }
+at "6s" { stop "rundown"; stop "clr"; merge "clr1.etl clr2.etl" into="merged.etl" }
+"#;
+    let declared = broken(script, "merged.etl", |truth| {
+        truth.of("merged.etl").unwrap()
+    });
+    assert_eq!(declared, [""; 0]);
+    let inferred = broken(script, "merged.etl", |_| Vec::new());
+    assert_eq!(inferred, [""; 0]);
+}
+
 #[test]
 fn events_raised_for_another_session_are_not_called_wrong() {
     let script = compiling(

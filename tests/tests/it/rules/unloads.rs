@@ -9,7 +9,7 @@ const LIFE: &str = r#"
 scenario "life" seed=3
 machine processors=2
 process "Host.exe" start="2s" exit="4s" threads=2 {
-    clr "core" version="8.0.0" {
+    clr CLR {
         assembly "Host" { module "C:\\App\\Host.dll" { methods 10 kind="jitted" ready=3 } }
         assembly "Plug" late=#true collectible=#true {
             module "C:\\App\\Plug.dll" { methods 6 kind="jitted" ready=3 }
@@ -22,12 +22,37 @@ at "1s" { session "clr" file="life.etl" { enable "runtime" keywords=0x98 level=L
 at "5s" { stop "clr" }
 "#;
 
+const CORE: &str = r#""core" version="8.0.0""#;
+const DESKTOP: &str = r#""desktop" version="4.8.4000.0""#;
+
+/// A CLR that is recorded at a level, and ids of events that tell what it loads.
+struct Recording {
+    clr: &'static str,
+    level: &'static str,
+    ids: &'static [u16],
+}
+
+/// .NET Core has no loads of methods at level 4.
+const RECORDINGS: [Recording; 2] = [
+    Recording {
+        clr: CORE,
+        level: "5",
+        ids: &[143, 152, 154, 156],
+    },
+    Recording {
+        clr: DESKTOP,
+        level: "4",
+        ids: &[141],
+    },
+];
+
 /// Findings above a note after each event of a kind was removed in turn: rules that all of them
 /// have.
-fn without(id: u16, level: &str, enabled: &[Enabled]) -> Vec<Vec<&'static str>> {
-    let file = files_of("life", &LIFE.replace("LEVEL", level))
-        .remove("life.etl")
-        .unwrap();
+fn without(id: u16, recording: &Recording, enabled: &[Enabled]) -> Vec<Vec<&'static str>> {
+    let script = LIFE
+        .replace("CLR", recording.clr)
+        .replace("LEVEL", recording.level);
+    let file = files_of("life", &script).remove("life.etl").unwrap();
     let all = records(&file);
     let found = |left: &[Rec]| {
         let verifier = Verifier::new().enabled(enabled.to_vec());
@@ -52,10 +77,11 @@ fn without(id: u16, level: &str, enabled: &[Enabled]) -> Vec<Vec<&'static str>> 
 fn each_load_that_is_missing_before_an_unload_is_found() {
     let declared = |text: &str| Enabled::parse(text).unwrap();
     let unknown = "symbols.unload-unknown";
-    for (kinds, level) in [(&[143, 152, 154, 156][..], "5"), (&[141], "4")] {
+    for recording in &RECORDINGS {
+        let level = recording.level;
         for enabled in [Vec::new(), declared(&format!("runtime:0x98:{level}"))] {
-            for &id in kinds {
-                let found = without(id, level, &enabled);
+            for &id in recording.ids {
+                let found = without(id, recording, &enabled);
                 assert!(!found.is_empty(), "{id}");
                 assert!(
                     found.iter().all(|rules| rules.contains(&unknown)),

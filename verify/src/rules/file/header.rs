@@ -21,8 +21,24 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
     remedy: "Stop the session by its name before you copy the file (logman stop NAME -ets also \
              does it). If the machine is gone, close the file:",
     commands: &[STOP_RUNTIME, REPAIR],
-    check: |check| each_note(check, |note| matches!(note, Note::Unclosed)),
+    check: unclosed,
 };
+
+fn unclosed(check: &mut Check<'_>) {
+    if !check.facts.is_event_pipe() {
+        return each_note(check, |note| matches!(note, Note::Unclosed));
+    }
+    each_file(check, |file| {
+        if !file.notes.contains(&Note::Unclosed) {
+            return None;
+        }
+        Some(
+            "the stream has no end: the process was killed, or the file was copied before the \
+             session stopped"
+                .to_owned(),
+        )
+    });
+}
 
 pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
     id: "file.buffer-count",

@@ -125,10 +125,36 @@ fn buffers_lost(check: &mut Check<'_>) {
         is_flag: |note| matches!(note, Note::BufferLostBefore { .. }),
         flag_meaning: "that a buffer was lost before",
     };
+    if check.facts.is_event_pipe() {
+        return damaged_parts(check, &notes);
+    }
     counted(check, &notes);
     flagged(check, &notes);
     recorded(check, |records| records.buffers, "buffers");
     recorded(check, |records| records.files, "files of the session");
+}
+
+/// Adds a finding for the damaged parts of a stream: each is a lost buffer of its trace.
+fn damaged_parts(check: &mut Check<'_>, notes: &LossNotes) {
+    for file in check.facts.machine.files() {
+        let flag = file.notes.iter().find(|note| (notes.is_flag)(note));
+        for note in &file.notes {
+            let Note::BuffersLost(count) = *note else {
+                continue;
+            };
+            let parts = plural(
+                count.into(),
+                "part of the stream is",
+                "parts of the stream are",
+            );
+            let message = format!("{parts} damaged; the events in damaged parts are missing");
+            locate(
+                report_in_file(check, file, message),
+                file,
+                flag.unwrap_or(note),
+            );
+        }
+    }
 }
 
 pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {

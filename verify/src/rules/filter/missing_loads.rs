@@ -1,6 +1,6 @@
 //! Loads that were not recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::address::Tag;
 use etl_analysis::machine::{Bracket, Clr, Process};
@@ -10,7 +10,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
-use crate::checks::enablement::{EnablementSource, On};
+use crate::checks::enablement::{self, EnablementSource, On};
 use crate::checks::losses::EventOrigin;
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
@@ -65,6 +65,10 @@ fn missing_precompiled(check: &mut Check<'_>, process: &Process, instance: u16, 
     let Some(enabled) = loads.times.around(started) else {
         return;
     };
+    // .NET Core raises no loads of precompiled methods, whatever the mask.
+    if clr.sku().is_none_or(|sku| sku == enablement::CORE_SKU) {
+        return;
+    }
     let mut signs = process.signs().iter();
     if signs.any(|count| count.sign.change == Change::Load && count.sign.is_precompiled()) {
         return;
@@ -124,9 +128,9 @@ impl ItemKind {
     }
 
     /// When the runtime provider logged loads of these items.
-    fn loads(self, facts: &Facts) -> &On {
+    fn loads<'f>(self, facts: &'f Facts, process: &Process) -> &'f On {
         match self {
-            ItemKind::Method => &facts.runtime_on.jit,
+            ItemKind::Method => facts.runtime_on.jit(process),
             _ => &facts.runtime_on.loader,
         }
     }
@@ -234,7 +238,7 @@ fn missing_loads_of(check: &mut Check<'_>, listed: &mut ListedItems<'_>, kind: I
     // A keyword that was enabled later, or perhaps never, proves nothing. It was most likely
     // enabled before a start rundown, and if the start of the CLR was recorded.
     let until = listed.end_rundown().unwrap_or(Ticks::MAX);
-    let Some(enabled) = kind.loads(facts).since(until) else {
+    let Some(enabled) = kind.loads(facts, process).since(until) else {
         return;
     };
     let is_likely = has_start_rundown || recorded_start(process, listed.clr).is_some();
@@ -270,15 +274,15 @@ pub(in crate::rules) fn has_runtime_stopped(facts: &Facts, process: &Process) ->
     let last_rundown = rundowns.filter_map(|bracket| bracket.opened).max();
     match (facts.machine.runtime_span(), last_rundown) {
         (Some(runtime), Some(last_rundown)) if runtime.last < last_rundown => {
-            !is_enabled_at(facts, last_rundown)
+            !is_enabled_at(facts, process, last_rundown)
         }
         _ => false,
     }
 }
 
 /// Whether the runtime provider was certainly enabled at a time after its last event.
-fn is_enabled_at(facts: &Facts, time: Ticks) -> bool {
-    let known = &facts.runtime_on.jit.known;
+fn is_enabled_at(facts: &Facts, process: &Process, time: Ticks) -> bool {
+    let known = &facts.runtime_on.jit(process).known;
     let is_known_on = known.times.around(time).is_some();
     let clock = facts.machine.clock();
     if known.source == Some(EnablementSource::Declared) {
@@ -303,7 +307,16 @@ fn is_enabled_at(facts: &Facts, time: Ticks) -> bool {
 /// Code that an end rundown lists and that has no load event, by CLR.
 fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
     let mut out: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+    // A runtime with an EventPipe session unloads its code when it ends, and lists it afterwards.
+    let past = process.code().past().iter();
+    let loaded_before: BTreeSet<u64> = past
+        .filter(|range| range.tag.has(Tag::LOADED))
+        .map(|range| range.start)
+        .collect();
     for range in process.code().alive() {
+        if loaded_before.contains(&range.start) {
+            continue;
+        }
         let tag = range.tag;
         if tag.has(Tag::AT_END | Tag::JITTED)
             && tag.bits & (Tag::LOADED | Tag::AT_START | Tag::DYNAMIC) == 0

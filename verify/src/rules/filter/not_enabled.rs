@@ -65,9 +65,13 @@ fn not_enabled(check: &mut Check<'_>) {
             _ => found.undecided(OTHER_SESSION),
         };
     }
-    for provider in [ClrProvider::Runtime, ClrProvider::Rundown] {
-        not_raised(check, provider);
+    not_raised(check, ClrProvider::Runtime);
+    // A session of EventPipe does not enable the rundown provider: the runtime writes its only
+    // rundown when the session stops, whatever the mask requests.
+    if facts.is_event_pipe() {
+        return;
     }
+    not_raised(check, ClrProvider::Rundown);
     for process in facts.machine.processes() {
         for bracket in process.brackets() {
             not_requested(check, process, bracket);
@@ -257,7 +261,7 @@ fn not_raised(check: &mut Check<'_>, provider: ClrProvider) {
         .remove(&guid)
         .unwrap_or_default();
     // Other events are reported already.
-    kinds.retain(|(event, _)| facts.admission.admits(guid, event));
+    kinds.retain(|(event, counted)| facts.admission.explains(guid, event, counted.first));
     let mut signs = Vec::new();
     for process in facts.machine.processes() {
         let is_captured = has_requested_state(process);

@@ -84,7 +84,9 @@ fn report_unclosed(check: &mut Check<'_>, process: &Process, bracket: &Bracket, 
         .report(message)
         .severity(severity)
         .about(process, Some(opened));
-    found.unless_lost(Some(bracket.last), None);
+    if !found.facts.is_cut_stream() {
+        found.unless_lost(Some(bracket.last), None);
+    }
 }
 
 pub(in crate::rules) const NO_INIT: Rule = Rule {

@@ -31,7 +31,8 @@ impl Rundowns {
             jit_loads: JitLoads::of(facts),
             absences: Vec::new(),
         };
-        let has_rundown = facts.has_rundown();
+        // An EventPipe session records one process.
+        let has_rundown = facts.has_rundown() && !facts.is_event_pipe();
         for process in facts.machine.processes() {
             let absence = rundowns.absence(facts, process, has_rundown);
             rundowns.absences.push(absence);
@@ -75,7 +76,7 @@ impl Rundowns {
         let later = self.listings.first_after(Some(last.last));
         let first = later.into_iter().map(|listing| listing.first).min()?;
         let jit_loads = &self.jit_loads;
-        let is_recorded = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
+        let is_recorded = match jit_loads.over(process, last.opened.unwrap_or(last.last), first) {
             Loads::Whole => true,
             Loads::Unknown => jit_loads.seen.is_some(),
             Loads::Later(_) | Loads::Interrupted(_) | Loads::Never => false,
@@ -159,6 +160,9 @@ fn none(check: &mut Check<'_>) {
                 process,
                 ", and its methods have load events only later than its CLR started",
             ),
+            Some(Absence::NoRundown(_)) if check.facts.is_event_pipe() => {
+                needed(check, process, stream_remark(check.facts));
+            }
             Some(Absence::NoRundown(_)) => needed(check, process, &mask_remark(check.facts)),
             _ => {}
         }
@@ -169,10 +173,10 @@ fn none(check: &mut Check<'_>) {
 fn needed(check: &mut Check<'_>, process: &Process, remark: &str) {
     let from = first_event(process);
     let message = format!("the process ran managed code, but the trace holds no rundown{remark}");
-    check
-        .report(message)
-        .about(process, from)
-        .unless_lost(from, None);
+    let found = check.report(message).about(process, from);
+    if !found.facts.is_cut_stream() {
+        found.unless_lost(from, None);
+    }
 }
 
 /// A process that may need a rundown: nothing shows when loads of its methods were enabled.
@@ -270,6 +274,15 @@ fn why_not_needed(process: &Process) -> &'static str {
     } else {
         "its CLR started during the recording, or a session requested its state (capture state), \
          and later loads were recorded"
+    }
+}
+
+/// Why a stream of EventPipe has no rundown.
+fn stream_remark(facts: &Facts) -> &'static str {
+    if facts.is_cut_stream() {
+        ", which comes last: the stream has no end"
+    } else {
+        ": the session was stopped without one"
     }
 }
 

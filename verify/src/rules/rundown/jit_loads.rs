@@ -5,7 +5,7 @@ use etl_format::Ticks;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
-use crate::checks::enablement::{EnablementSource, Known};
+use crate::checks::enablement::{EnablementSource, Known, is_core};
 use crate::checks::times::TimeSpan;
 
 /// Whether the loads of compiled methods are recorded over a span of time.
@@ -26,8 +26,10 @@ pub(super) enum Loads {
 /// When the loads of compiled methods were logged, as far as enablements and events show it.
 #[derive(Clone, Debug)]
 pub(super) struct JitLoads {
-    /// When they were enabled.
-    known: Known,
+    /// When they were enabled for .NET Framework.
+    framework: Known,
+    /// When they were enabled for .NET Core.
+    core: Known,
     /// Time of the first such load of any process.
     pub seen: Option<Ticks>,
     /// Ticks in a second.
@@ -45,7 +47,8 @@ impl JitLoads {
             .filter_map(|process| first_load(process, MethodSign::is_jit_load))
             .min();
         JitLoads {
-            known: facts.runtime_on.jit.known.clone(),
+            framework: facts.runtime_on.jit_of_product(false).known.clone(),
+            core: facts.runtime_on.jit_of_product(true).known.clone(),
             seen,
             second: facts.ticks_per_second(),
             delay: facts.ticks_per_10_ms(),
@@ -53,11 +56,15 @@ impl JitLoads {
         }
     }
 
-    /// Whether loads are recorded from `from` to `until`.
-    pub fn over(&self, from: Ticks, until: Ticks) -> Loads {
+    /// Whether the loads of a process are recorded from `from` to `until`.
+    pub fn over(&self, process: &Process, from: Ticks, until: Ticks) -> Loads {
         let from = from.saturating_add(self.delay);
         let until = until.max(from);
-        let known = &self.known;
+        let known = if is_core(process) {
+            &self.core
+        } else {
+            &self.framework
+        };
         let gap = known.times.first_gap(from, until);
         if known.source.is_some() && gap.is_none() {
             return Loads::Whole;
@@ -90,7 +97,7 @@ impl JitLoads {
         if !process.is_recorded_from_start() {
             return Loads::Never;
         }
-        match self.over(start, until) {
+        match self.over(process, start, until) {
             // A CLR loads methods as soon as it has started.
             Loads::Unknown => match first_method(process) {
                 Some(first) if first.saturating_since(start) <= self.second => Loads::Whole,

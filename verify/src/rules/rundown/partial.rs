@@ -199,7 +199,7 @@ impl ClrRundowns<'_> {
             .iter()
             .filter(|b| b.is_whole() && b.jitted() > 0);
         if let Some(opened) = with_jitted.filter_map(|b| b.opened).max()
-            && self.jit_loads.over(opened, until) == Loads::Whole
+            && self.jit_loads.over(self.process, opened, until) == Loads::Whole
         {
             return false;
         }
@@ -280,7 +280,7 @@ impl ClrRundowns<'_> {
         };
         let Some(opened) = last.opened else { return };
         let until = ended(self.process).unwrap_or(self.jit_loads.last());
-        let loads = self.jit_loads.over(opened, until);
+        let loads = self.jit_loads.over(self.process, opened, until);
         let what = match loads {
             Loads::Whole => return,
             Loads::Never => "are not logged by the runtime provider",

@@ -7,7 +7,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
-use crate::checks::enablement::Known;
+use crate::checks::enablement::{CORE_SKU, Known};
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
 use crate::rules::{Check, Rule, plural};
@@ -109,7 +109,7 @@ fn promised_unloads(check: &mut Check<'_>, process: &Process, instance: u16, clr
     // What a CLR loaded from its start is left over: that has a finding of its own.
     let is_attached = clr.started().is_none() || clr.domains().loaded() == 0;
     let compiled = process.compiled_left();
-    let is_on = [&runtime_on.end_enumeration, &runtime_on.jit]
+    let is_on = [&runtime_on.end_enumeration, runtime_on.jit(process)]
         .iter()
         .all(|keyword| was_on(&keyword.known, ended, second));
     if is_attached && is_on && compiled > 0 {
@@ -125,7 +125,8 @@ fn promised_unloads(check: &mut Check<'_>, process: &Process, instance: u16, clr
             .severity(Severity::Error)
             .unless_lost(None, None);
     }
-    if was_on(&runtime_on.precompiled_unloads, ended, second) && lacks_precompiled_unloads(process)
+    if was_on(&runtime_on.precompiled_unloads, ended, second)
+        && lacks_precompiled_unloads(process, clr)
     {
         let message = format!(
             "CLR {instance} ended, and none of its precompiled methods has an unload event, \
@@ -145,9 +146,12 @@ fn was_on(known: &Known, time: Ticks, second: i64) -> bool {
     around.is_some_and(|span| span.from <= time.saturating_add(-second))
 }
 
-/// Whether a process has precompiled methods, and no unload of one.
-fn lacks_precompiled_unloads(process: &Process) -> bool {
-    let mut has_any = false;
+/// Whether a process has precompiled methods, or a CLR of .NET Framework with precompiled modules,
+/// and no unload of a precompiled method.
+fn lacks_precompiled_unloads(process: &Process, clr: &Clr) -> bool {
+    let is_framework = clr.sku().is_some_and(|sku| sku != CORE_SKU);
+    let mut modules = clr.module_facts().values();
+    let mut has_any = is_framework && modules.any(|module| module.is_precompiled());
     for count in process.signs() {
         if count.sign.is_precompiled() {
             if count.sign.change == Change::Unload {
@@ -195,7 +199,7 @@ fn methods_left(facts: &Facts, process: &Process, started: Ticks) -> u64 {
         signs.any(|count| count.sign.change == Change::Unload && count.sign.is_compiled());
     let until = process.ended().unwrap_or(Ticks::MAX);
     let runtime_on = &facts.runtime_on;
-    let are_enabled = [&runtime_on.end_enumeration, &runtime_on.jit]
+    let are_enabled = [&runtime_on.end_enumeration, runtime_on.jit(process)]
         .iter()
         .all(|keyword| keyword.since(until).is_some_and(|since| since <= started));
     if has_unloads || are_enabled {
@@ -245,8 +249,10 @@ fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, cl
             .unless_lost(Some(first), None);
     }
     let gone = process.of_unloaded_module();
+    // A runtime with an EventPipe session unloads everything when it ends, and lists it afterwards.
+    let is_listed_late = check.facts.is_event_pipe();
     // Once for the process.
-    if gone.count > 0 && process.clrs().keys().next() == Some(&instance) {
+    if gone.count > 0 && !is_listed_late && process.clrs().keys().next() == Some(&instance) {
         let message = format!(
             "{} of a module that had been unloaded",
             plural(gone.count, "run of methods is", "runs of methods are")

@@ -6,8 +6,9 @@ use etl_format::constants::FILETIME_PER_SECOND;
 use etl_format::{Clock, Ticks};
 use etl_schema::clr::keyword::JIT;
 use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::clr::Change;
 
-use crate::checks::enablement::On;
+use crate::checks::enablement::{On, is_core};
 use crate::checks::{Facts, merge};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
@@ -125,7 +126,12 @@ fn unload_unknown(check: &mut Check<'_>) {
                 continue;
             };
             let items = clr.unloads_unknown();
-            let methods = clr.method_unloads_unknown();
+            // At level 4 .NET Core raises the unloads of compiled methods only.
+            let methods = if is_core(process) && !has_jit_loads(process) {
+                Counted::default()
+            } else {
+                clr.method_unloads_unknown()
+            };
             let unloads = [
                 UnknownUnloads {
                     counted: items,
@@ -139,7 +145,7 @@ fn unload_unknown(check: &mut Check<'_>) {
                 UnknownUnloads {
                     counted: methods,
                     words: plural(methods.count, "compiled method", "compiled methods"),
-                    loads: &facts.runtime_on.jit,
+                    loads: facts.runtime_on.jit(process),
                 },
             ];
             for unknown in unloads {
@@ -159,6 +165,12 @@ fn unload_unknown(check: &mut Check<'_>) {
             }
         }
     }
+}
+
+/// Whether a process has a load event of a compiled method.
+fn has_jit_loads(process: &Process) -> bool {
+    let mut signs = process.signs().iter();
+    signs.any(|count| count.sign.change == Change::Load && count.sign.is_compiled())
 }
 
 /// Unloads of a CLR without a load.

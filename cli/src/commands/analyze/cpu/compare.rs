@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use etl_analysis::ProcessSelector;
 use etl_analysis::profile::{Profile, ProfileOptions, Weight};
 use etl_tables::rows::profile_changes::{ComparedPart, ProfileComparison};
 use etl_tables::{Cell, Column, Kind, Report};
@@ -10,6 +11,8 @@ use super::{Args, GroupBy, describe, profile, time};
 use crate::Outcome;
 use crate::commands::analyze::report;
 use crate::error::Failure;
+use crate::process_args::ProcessArgs;
+use crate::recording::Analyzed;
 
 pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     let part = match args.group_by {
@@ -27,8 +30,12 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     if args.idle {
         options = options.with_idle();
     }
-    let earlier = profile(args, &[PathBuf::from(before)], options.clone())?;
-    let later = profile(args, &recording.files, options)?;
+    // A program may have been renamed: each name has to be in one of the traces.
+    let selector = recording.processes.selector().with_any();
+    let files = [PathBuf::from(before)];
+    let earlier = profile(args, &files, selector.clone(), options.clone())?;
+    let later = profile(args, &recording.files, selector.clone(), options)?;
+    require_names(&selector, &earlier.analyzed, &later.analyzed)?;
     let mut comparison = ProfileComparison::new(&earlier.profile, &later.profile);
     if args.normalize {
         comparison = comparison.scaled();
@@ -47,6 +54,25 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
         &mut report,
         earlier.analyzed.outcome.max(later.analyzed.outcome),
     )
+}
+
+/// Fails if a selected process is in neither recording.
+fn require_names<A, B>(
+    selector: &ProcessSelector,
+    earlier: &Analyzed<A>,
+    later: &Analyzed<B>,
+) -> Result<(), Failure> {
+    // Ids that only events have are not known here, but each recording has a selected process.
+    let unknown = selector.unknown_names(&earlier.machine);
+    for name in selector.unknown_names(&later.machine) {
+        let is_name = etl_format::parse_number::<u32>(name).is_none();
+        if is_name && unknown.contains(&name) {
+            let files = [earlier.names.join(", "), later.names.join(", ")];
+            let message = format!("no process of the traces is {name:?}");
+            return Err(Failure::new(files.join(", "), message).hint(ProcessArgs::HINT));
+        }
+    }
+    Ok(())
 }
 
 const NORMALIZED: Column =

@@ -133,6 +133,10 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     };
     let jobs = jobs.min(files.len()).max(1);
     let new_traces = distinct(files, jobs, &input, &mut failures);
+    for trace in &new_traces {
+        // In the order of the files, so that the names do not depend on the jobs.
+        dataset.name(&input::display(&trace.path), &trace.hash);
+    }
     let additions = memory::map(
         &new_traces,
         jobs,
@@ -249,9 +253,14 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
         return Err(Failure::new(&name, "this is a file")
             .hint("a data set is a directory: choose another name"));
     }
-    let mut dataset = Dataset::open(&args.output)
-        .map_err(|error| failure(&name, &error))?
-        .codec(codec);
+    let opened = match Dataset::open(&args.output) {
+        Err(etl_tables::Error::Locked(_)) => {
+            stderr_line!("note: {name}: another process writes to this data set; waiting for it");
+            Dataset::open_when_free(&args.output)
+        }
+        opened => opened,
+    };
+    let mut dataset = opened.map_err(|error| failure(&name, &error))?.codec(codec);
     if args.typed {
         dataset = dataset.typed_tables();
     }
@@ -338,9 +347,11 @@ fn add(
 
 fn failure(name: &str, error: &etl_tables::Error) -> Failure {
     match error {
-        etl_tables::Error::Trace(error) => Failure::trace(name, error),
         etl_tables::Error::File(path, error) => Failure::io(path, error),
-        error => Failure::new(name, error.to_string()),
+        error => match error.trace_error() {
+            Some(error) => Failure::trace(name, error),
+            None => Failure::new(name, error.to_string()),
+        },
     }
 }
 
@@ -416,11 +427,11 @@ fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
 
 pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     ensure_selection(args)?;
+    let store = args.schemas.store()?;
     let mut sink = Sink::create(&args.sink, "a table", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &in_blocks(&args.input))?;
     let processes = args.filter.processes(&mut input)?;
     let salvage = read::Options::salvage();
-    let store = args.schemas.store()?;
     let (mut trace, about) = input.trace(&salvage)?;
     let name = about.name.clone();
     let mut selected = args.filter.filter(&trace.clock(), &processes)?;

@@ -1,8 +1,8 @@
 //! Explanations of command lines as JSON.
 
 use etl_control::controller::{
-    Action, ActionExplanation, CommandLine, ProviderExplanation, ProviderRef, Session, Tool,
-    UnknownName,
+    Action, ActionExplanation, CollectedProcess, Collection, CommandLine, ProviderExplanation,
+    ProviderRef, Session, Tool, UnknownName,
 };
 use etl_control::enable::IdFilter;
 use etl_schema::tables::Registry;
@@ -13,7 +13,11 @@ use super::{clock, file_mode, option, provider_text};
 
 pub(super) fn line(line: &CommandLine, actions: &[ActionExplanation<'_>]) -> Value {
     json!({
-        "tool": match line.tool { Tool::Plain => "providers", tool => tool.name() },
+        "tool": match line.tool {
+            Tool::Plain => "providers",
+            Tool::Settings => "settings",
+            tool => tool.name(),
+        },
         "canonical": line.to_string(),
         "remark": line.remark,
         "actions": actions.iter().map(action).collect::<Vec<_>>(),
@@ -58,6 +62,7 @@ fn action(explanation: &ActionExplanation<'_>) -> Value {
             json!({"action": "query", "session": session, "direct": direct})
         }
         Action::ListProviders => json!({"action": "list_providers"}),
+        Action::Collect(collection) => collect(collection, explanation),
         Action::Decode {
             files,
             sessions,
@@ -75,6 +80,32 @@ fn action(explanation: &ActionExplanation<'_>) -> Value {
             "action": "merge", "inputs": inputs, "output": output, "options": options,
         }),
     }
+}
+
+/// A recording of EventPipe.
+fn collect(collection: &Collection, explanation: &ActionExplanation<'_>) -> Value {
+    let process = match &collection.process {
+        CollectedProcess::Id(id) => json!({"id": id}),
+        CollectedProcess::Name(name) => json!({"name": name}),
+        CollectedProcess::Port(port) => json!({"port": port}),
+        CollectedProcess::Command(command) => json!({"command": command}),
+        _ => json!({}),
+    };
+    json!({
+        "action": "collect",
+        "process": process,
+        "has_kernel": collection.has_kernel,
+        "profiles": collection.profiles,
+        "clr_events": collection.clr_events,
+        "clr_level": collection.clr_level,
+        "rundown_keywords": collection.rundown_keywords(),
+        "file": collection.file,
+        "buffer_mb": collection.buffer_mb,
+        "format": collection.format,
+        "duration": collection.duration,
+        "others": collection.others.iter().map(option).collect::<Vec<_>>(),
+        "providers": providers(explanation),
+    })
 }
 
 fn session(action: &str, session: &Session, explanation: &ActionExplanation<'_>) -> Value {
@@ -143,6 +174,7 @@ fn provider(explanation: &ProviderExplanation<'_>) -> Value {
         "executables": spec.scope.executables,
         "packages": spec.scope.packages,
         "apps": spec.scope.apps,
+        "arguments": spec.arguments,
         "unknown_provider": explanation.unknown_provider.as_ref().map(|unknown| unknown.name),
         "unknown_keyword": explanation.unknown_keyword.as_ref().map(|unknown| unknown.name),
         "explained": selected(explanation),

@@ -1,4 +1,4 @@
-//! `etlkit spec line`: explains command lines of xperf, logman and tracelog.
+//! `etlkit spec line`: explains command lines of xperf, logman, tracelog and dotnet-trace.
 
 mod json;
 mod text;
@@ -23,13 +23,16 @@ const MAX_INPUT: u64 = 1 << 20;
 /// Arguments of `etlkit spec line`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and
-plain lists of providers. Quote the line, or write lines or a script (.cmd) to standard input:
-commands of other programs are left out, with a note unless they are built into the command prompt.
+Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), of
+dotnet-trace, settings of a .NET process (DOTNET_EventPipeConfig=..), and plain lists of providers.
+Quote the line, or write lines or a script (.cmd) to standard input: commands of other programs are
+left out, with a note unless they are built into the command prompt.
 
 Examples:
   etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
   etlkit spec line 'logman start clr -p Microsoft-Windows-DotNETRuntime (LoaderKeyword) 5 -ets'
+  etlkit spec line 'dotnet-trace collect -p 4711 --clrevents gc+jit --clreventlevel verbose'
+  etlkit spec line 'DOTNET_EnableEventPipe=1 DOTNET_EventPipeConfig=System.Runtime:FF:5'
   etlkit spec line --events 'Microsoft-Windows-DotNETRuntimeRundown:0x138:5'
   etlkit spec line - < record.cmd")]
 pub(crate) struct LineArgs {

@@ -3,11 +3,12 @@
 use std::fmt::Display;
 
 use etl_control::controller::{
-    Action, ActionExplanation, CommandLine, Keywords, ProviderExplanation, Session, Tool,
-    UnknownName,
+    Action, ActionExplanation, CollectedProcess, Collection, CommandLine, Keywords,
+    ProviderExplanation, Session, Tool, UnknownName,
 };
-use etl_control::enable::{Enablement, IdFilter};
+use etl_control::enable::{Enablement, IdFilter, Variant};
 use etl_format::constants::LogFileMode;
+use etl_schema::clr::keyword::{JIT, LOADER, NGEN};
 
 use super::super::{list as events, mask as masks};
 use super::{clock, file_mode, option, provider_text};
@@ -100,6 +101,7 @@ fn action(
             None => out.push_str("query all sessions\n"),
         },
         Action::ListProviders => out.push_str("list the registered providers\n"),
+        Action::Collect(collection) => collect(out, collection, explanation, list_events),
         Action::Decode { .. } | Action::Merge { .. } => file_action(out, explanation.action),
     }
 }
@@ -138,6 +140,61 @@ fn file_action(out: &mut String, action: &Action) {
         }
         _ => {}
     }
+}
+
+/// A recording of EventPipe.
+fn collect(
+    out: &mut String,
+    collection: &Collection,
+    explanation: &ActionExplanation<'_>,
+    list_events: ListEvents,
+) {
+    out.push_str(if collection.has_kernel {
+        "record .NET processes and the Linux kernel\n"
+    } else {
+        "record an EventPipe session of .NET\n"
+    });
+    match &collection.process {
+        CollectedProcess::Id(id) => row(out, ROW, "process", id),
+        CollectedProcess::Name(name) => row(out, ROW, "process", name),
+        CollectedProcess::Port(port) => row(out, ROW, "port", port),
+        CollectedProcess::Command(command) => row(out, ROW, "starts", command.join(" ")),
+        _ if collection.has_kernel => row(out, ROW, "process", "all"),
+        _ => {}
+    }
+    some(out, "file", collection.file.as_deref());
+    some(out, "format", collection.format);
+    let buffer = collection.buffer_mb.map(|mb| format!("{mb} MB"));
+    some(out, "buffer", buffer);
+    some(out, "lasts", collection.duration.as_deref());
+    list(out, ROW, "profiles", &collection.profiles);
+    list(out, ROW, "clrevents", &collection.clr_events);
+    if collection.ignores_clr_events() {
+        let note = "--clrevents has no effect: a provider or a profile enables the runtime";
+        row(out, ROW, "note", note);
+    }
+    if !collection.providers.is_empty() && !collection.has_kernel {
+        row(out, ROW, "rundown", rundown(collection));
+    }
+    for other in &collection.others {
+        row(out, ROW, &other.name, other.values.join(" "));
+    }
+    providers(out, explanation, list_events);
+    if collection.providers.is_empty() && !collection.has_kernel {
+        row(out, ROW, "note", "nothing is recorded");
+    }
+}
+
+/// What the runtime lists when the session stops.
+fn rundown(collection: &Collection) -> String {
+    let Some(keywords) = collection.rundown_keywords() else {
+        return "none: methods from before the recording have no names".to_owned();
+    };
+    let mut text = format!("when the session stops ({keywords:#x})");
+    if keywords & (LOADER | JIT | NGEN) == 0 {
+        text.push_str(", without methods: they have no names");
+    }
+    text
 }
 
 fn headline(out: &mut String, what: &str, name: &str) {
@@ -291,6 +348,9 @@ fn provider(out: &mut String, explanation: &ProviderExplanation<'_>, list_events
     if spec.properties.0 != 0 {
         row(out, PROVIDER_ROW, "with", spec.properties);
     }
+    if !spec.arguments.is_empty() {
+        row(out, PROVIDER_ROW, "arguments", &spec.arguments);
+    }
     filter(out, "ids", &spec.ids);
     filter(out, "stacks", &spec.stack_ids);
     list(out, PROVIDER_ROW, "processes", &spec.scope.processes);
@@ -312,6 +372,10 @@ fn selected(
     enablement: &Enablement,
     list_events: ListEvents,
 ) {
+    if is_without_keywords(enablement) && explanation.provider.is_some() {
+        row(out, PROVIDER_ROW, "keywords", "none");
+        row(out, PROVIDER_ROW, "events", explanation.events.len());
+    }
     let Some(mask) = &explanation.mask else {
         return;
     };
@@ -336,11 +400,19 @@ fn selected(
     }
 }
 
+/// Whether a mask of EventPipe requests only events without keyword.
+fn is_without_keywords(enablement: &Enablement) -> bool {
+    enablement.variant == Variant::EventPipe && enablement.any == 0
+}
+
 /// The mask and the level.
 fn enabled(explanation: &ProviderExplanation<'_>) -> String {
     let spec = explanation.spec;
     let keywords = match (&spec.keywords, &explanation.enablement) {
         (None, _) => "all keywords".to_owned(),
+        (Some(_), Some(enablement)) if is_without_keywords(enablement) => {
+            "events without keyword (0x0)".to_owned()
+        }
         (Some(_), Some(Enablement { any: 0, .. })) => "all keywords (0x0)".to_owned(),
         (Some(Keywords::Names(names)), None) => names.join(", "),
         (Some(Keywords::Names(names)), Some(enablement)) => {

@@ -1,7 +1,9 @@
 //! Reads and writes of disks and files, by process and path.
 //!
 //! Disks need the kernel's flag `DISK_IO`, files `FILE_IO` and `FILE_IO_INIT`, and the names of
-//! files that were open before `FILENAME`. Events of disks name their process since Windows 8.
+//! files that were open before `FILENAME`. Events of disks name their thread since Windows 8;
+//! before, the flag `DISK_IO_INIT` is needed as well. The providers Microsoft-Windows-Kernel-Disk
+//! and Microsoft-Windows-Kernel-File have the same data, but for the threads of disks.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::io::Io;
@@ -19,15 +21,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod reader;
+
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_format::{ThreadId, Ticks, TimeRange};
-use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
+use self::reader::{DiskFields, Reader, Step, StepKind};
 use super::Histogram;
 use crate::keys::ProcessIndex;
 use crate::loss::Loss;
@@ -36,7 +39,9 @@ use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
 use crate::{OpenOperations, Scope};
 
-/// Operations on files whose end is awaited.
+pub(super) use self::reader::is_transfer_of_file;
+
+/// Operations on files, and of disks, whose end is awaited.
 const MAX_OPEN: usize = 1 << 16;
 
 /// What was done.
@@ -66,6 +71,15 @@ impl Operation {
             Operation::FileRead => "file read",
             Operation::FileWrite => "file write",
         }
+    }
+
+    /// Whether a disk did it.
+    #[must_use]
+    pub const fn is_of_disk(self) -> bool {
+        matches!(
+            self,
+            Operation::DiskRead | Operation::DiskWrite | Operation::DiskFlush
+        )
     }
 }
 
@@ -119,7 +133,7 @@ pub struct DiskOperation {
     pub processor: u16,
     /// What was done.
     pub operation: Operation,
-    /// The thread that asked for it; events name it since Windows 8.
+    /// The thread that asked for it.
     pub tid: Option<ThreadId>,
     /// Number of the disk.
     pub disk: Option<u32>,
@@ -169,6 +183,14 @@ impl Actor {
         }
     }
 
+    /// The thread in the header of an event, or else its process.
+    fn of_event(machine: &Machine, event: &EventRef) -> Self {
+        match (event.process, event.tid) {
+            (None, Some(tid)) => Actor::new(machine, Some(tid.get().into())),
+            (process, _) => Actor::Process(process),
+        }
+    }
+
     fn process(self) -> Option<ProcessIndex> {
         match self {
             Actor::Process(process) => process,
@@ -193,17 +215,11 @@ struct Open {
     since: Ticks,
 }
 
-/// An event of a disk.
+/// Who asked for an operation of a disk.
 #[derive(Clone, Copy, Debug)]
-struct DiskFields {
-    operation: Operation,
-    bytes: u64,
-    file: Option<u64>,
-    /// Ticks of the performance counter that it took.
-    response: Option<u64>,
-    tid: Option<u64>,
-    disk: Option<u64>,
-    offset: Option<u64>,
+struct Issuer {
+    actor: Actor,
+    tid: Option<ThreadId>,
 }
 
 /// Collects the reads and writes of a recording.
@@ -217,13 +233,15 @@ pub struct Io {
     /// Operations that have not ended, by their request.
     open: OpenOperations<u64, Open>,
     given_up: u64,
+    /// Who began the operations of disks that have not ended, by their request.
+    issuers: OpenOperations<u64, Issuer>,
     /// The operations of disks, if they are kept.
     disk_operations: Option<Vec<DiskOperation>>,
-    transfer: [FieldReader<6>; 2],
-    flush: FieldReader<3>,
-    file: [FieldReader<4>; 2],
-    end: FieldReader<1>,
-    names: [FieldReader<2>; 4],
+    /// Whether the kernel's own events of disks and of files have come. The events of providers are
+    /// about the same operations.
+    has_classic_disks: bool,
+    has_classic_files: bool,
+    reader: Reader,
     range: TimeRange,
 }
 
@@ -237,36 +255,17 @@ impl Io {
     /// Nothing is collected yet.
     #[must_use]
     pub fn new() -> Self {
-        const TRANSFER: [&str; 6] = [
-            "TransferSize",
-            "FileObject",
-            "HighResResponseTime",
-            "IssuingThreadId",
-            "DiskNumber",
-            "ByteOffset",
-        ];
-        const FILE: [&str; 4] = ["IoSize", "FileKey", "IrpPtr", "TTID"];
-        const NAME: [&str; 2] = ["FileObject", "FileName"];
-        let flush = ["HighResResponseTime", "IssuingThreadId", "DiskNumber"];
         Io {
             totals: BTreeMap::new(),
             files: Vec::new(),
             by_key: HashMap::default(),
             open: OpenOperations::default(),
             given_up: 0,
+            issuers: OpenOperations::default(),
             disk_operations: None,
-            transfer: [hook::DISK_READ, hook::DISK_WRITE]
-                .map(|hook| FieldReader::of_hook(hook, TRANSFER)),
-            flush: FieldReader::of_hook(hook::DISK_FLUSH, flush),
-            file: [hook::FILE_READ, hook::FILE_WRITE].map(|hook| FieldReader::of_hook(hook, FILE)),
-            end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
-            names: [
-                hook::FILE_NAME,
-                hook::FILE_CREATE,
-                hook::FILE_DELETE,
-                hook::FILE_RUNDOWN,
-            ]
-            .map(|hook| FieldReader::of_hook(hook, NAME)),
+            has_classic_disks: false,
+            has_classic_files: false,
+            reader: Reader::new(),
             range: TimeRange::default(),
         }
     }
@@ -351,37 +350,62 @@ impl Io {
     }
 
     /// An event that names a file.
-    fn name(&mut self, reader: usize, hook: u16, record: &Record<'_>) {
-        let fields = self
-            .names
-            .get_mut(reader)
-            .and_then(|reader| reader.read(record));
-        let Some(fields) = fields else {
+    fn name(&mut self, kind: StepKind, record: &Record<'_>) {
+        let Some(fields) = self.reader.name(record, kind.is_classic) else {
             return;
         };
-        let Some(key) = fields.uint(0) else {
-            return;
-        };
-        let Some(name) = fields.text(1).map(text) else {
-            return;
-        };
-        let file = self.file_of(key);
-        let known = self
-            .files
-            .get(file)
-            .is_some_and(|known| !known.is_empty() && **known != *name);
-        let file = if known {
-            self.by_key.remove(&key);
-            self.file_of(key)
-        } else {
-            file
-        };
+        let name = text(fields.name);
+        let mut file = self.file_of(fields.key);
+        // A key with another name is another file's now.
+        let known = self.path(Some(file));
+        if known.is_some_and(|known| known != name) {
+            self.by_key.remove(&fields.key);
+            file = self.file_of(fields.key);
+        }
         if let Some(known) = self.files.get_mut(file) {
             *known = name.into();
         }
-        if hook == hook::FILE_DELETE {
-            self.by_key.remove(&key);
+        if kind.step == Step::LastName {
+            self.by_key.remove(&fields.key);
         }
+    }
+
+    /// The file of a read or write: by its key, or by the file object if only this has a name.
+    fn file_of_transfer(&mut self, key: Option<u64>, object: Option<u64>) -> Option<usize> {
+        let by_object = object.and_then(|object| self.by_key.get(&object).copied());
+        let Some(key) = key else {
+            return by_object;
+        };
+        let by_key = self.by_key.get(&key).copied();
+        if self.path(by_key).is_none() && self.path(by_object).is_some() {
+            return by_object;
+        }
+        Some(self.file_of(key))
+    }
+
+    /// Whether an event is counted. Classic events replace the events of providers.
+    fn is_counted(&mut self, kind: StepKind) -> bool {
+        let is_of_disk = match kind.step {
+            Step::Disk(_) => true,
+            Step::File(_) => false,
+            _ => return true,
+        };
+        let has_classic = match is_of_disk {
+            true => &mut self.has_classic_disks,
+            false => &mut self.has_classic_files,
+        };
+        if !kind.is_classic {
+            return !*has_classic;
+        }
+        if !*has_classic {
+            *has_classic = true;
+            self.totals
+                .retain(|key, _| key.operation.is_of_disk() != is_of_disk);
+            if is_of_disk && let Some(operations) = &mut self.disk_operations {
+                operations.clear();
+            }
+        }
+        true
     }
 
     fn add(&mut self, key: Key, bytes: u64) -> &mut IoTotal {
@@ -391,46 +415,70 @@ impl Io {
         total
     }
 
-    fn disk_fields(&mut self, hook: u16, record: &Record<'_>) -> Option<DiskFields> {
-        if hook == hook::DISK_FLUSH {
-            let fields = self.flush.read(record)?;
-            return Some(DiskFields {
-                operation: Operation::DiskFlush,
-                bytes: 0,
-                file: None,
-                response: fields.uint(0),
-                tid: fields.uint(1),
-                disk: fields.uint(2),
-                offset: None,
-            });
-        }
-        let is_write = hook == hook::DISK_WRITE;
-        let fields = self.transfer.get_mut(usize::from(is_write))?.read(record)?;
-        Some(DiskFields {
-            operation: if is_write {
-                Operation::DiskWrite
-            } else {
-                Operation::DiskRead
+    /// A thread begins an operation of a disk.
+    fn disk_begin(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(begun) = self.reader.disk_begin(record) else {
+            return;
+        };
+        let issuer = match begun.tid {
+            Some(tid) => Issuer {
+                actor: Actor::new(machine, Some(tid)),
+                tid: Some(ThreadId::new(tid as u32)),
             },
-            bytes: fields.uint(0).unwrap_or(0),
-            file: fields.uint(1).filter(|&key| key != 0),
-            response: fields.uint(2),
-            tid: fields.uint(3),
-            disk: fields.uint(4),
-            offset: fields.uint(5),
-        })
+            None => Issuer {
+                actor: Actor::of_event(machine, event),
+                tid: event.tid,
+            },
+        };
+        let request = begun.request;
+        if self.issuers.len() < MAX_OPEN || self.issuers.get(&request).is_some() {
+            let scope = Scope::session(event.session);
+            self.issuers.begin(request, scope, issuer);
+        }
     }
 
-    fn disk(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.disk_fields(hook, record) else {
+    /// Who asked for an operation of a disk that ended.
+    fn issuer(&mut self, machine: &Machine, fields: &DiskFields, event: &EventRef) -> Issuer {
+        let begun = fields
+            .request
+            .and_then(|request| self.issuers.end(&request));
+        if let Some(tid) = fields.tid {
+            return Issuer {
+                actor: Actor::new(machine, Some(tid)),
+                tid: Some(ThreadId::new(tid as u32)),
+            };
+        }
+        if let Some(begun) = begun {
+            return begun;
+        }
+        // The events of the provider may have a process in their header.
+        let actor = match event.kind.hook() {
+            Some(_) => Actor::Process(None),
+            None => Actor::of_event(machine, event),
+        };
+        Issuer { actor, tid: None }
+    }
+
+    fn disk(
+        &mut self,
+        operation: Operation,
+        machine: &Machine,
+        record: &Record<'_>,
+        event: &EventRef,
+    ) {
+        let is_classic = event.kind.hook().is_some();
+        let Some(fields) = self.reader.disk(record, is_classic) else {
             return;
         };
         let file = fields.file.map(|key| self.file_of(key));
-        let actor = Actor::new(machine, fields.tid);
+        let Issuer { actor, tid } = self.issuer(machine, &fields, event);
+        if !self.range.contains(event.time) {
+            return;
+        }
         let key = Key {
             actor,
             file,
-            operation: fields.operation,
+            operation,
         };
         let total = self.add(key, fields.bytes);
         // The response time counts the performance counter of the machine.
@@ -438,9 +486,13 @@ impl Io {
             .files()
             .get(event.file)
             .map_or(0, |file| file.header.perf_freq);
-        let ticks = fields.response.map(|ticks| u128::from(ticks) * 10_000_000);
-        let latency = ticks.and_then(|t| t.checked_div(u128::try_from(frequency).ok()?));
-        let duration = latency.map(|latency| u64::try_from(latency).unwrap_or(u64::MAX));
+        let mut duration = None;
+        if let Some(ticks) = fields.response
+            && let Ok(frequency @ 1..) = u128::try_from(frequency)
+        {
+            let rounded = (u128::from(ticks) * 10_000_000 + frequency / 2) / frequency;
+            duration = Some(u64::try_from(rounded).unwrap_or(u64::MAX));
+        }
         if let Some(duration) = duration {
             total.latency.add(duration);
         }
@@ -449,8 +501,8 @@ impl Io {
                 number: event.number,
                 time: event.time,
                 processor: event.processor,
-                operation: fields.operation,
-                tid: fields.tid.map(|tid| ThreadId::new(tid as u32)),
+                operation,
+                tid,
                 disk: fields.disk.map(|disk| disk as u32),
                 offset: fields.offset,
                 bytes: fields.bytes,
@@ -461,28 +513,32 @@ impl Io {
         }
     }
 
-    fn file(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let is_write = hook == hook::FILE_WRITE;
-        let reader = self.file.get_mut(usize::from(is_write));
-        let Some(fields) = reader.and_then(|reader| reader.read(record)) else {
+    fn file(
+        &mut self,
+        operation: Operation,
+        machine: &Machine,
+        record: &Record<'_>,
+        event: &EventRef,
+    ) {
+        let is_classic = event.kind.hook().is_some();
+        let Some(fields) = self.reader.file(record, is_classic) else {
             return;
         };
-        let operation = if is_write {
-            Operation::FileWrite
-        } else {
-            Operation::FileRead
+        let file = self.file_of_transfer(fields.file, fields.object);
+        let actor = match fields.tid {
+            // The header of an event of the provider names the process of the same thread.
+            Some(tid) if is_classic || event.tid.is_none_or(|own| u64::from(own.get()) != tid) => {
+                Actor::new(machine, Some(tid))
+            }
+            _ => Actor::of_event(machine, event),
         };
-        let file = fields
-            .uint(1)
-            .filter(|&key| key != 0)
-            .map(|key| self.file_of(key));
         let key = Key {
-            actor: Actor::new(machine, fields.uint(3)),
+            actor,
             file,
             operation,
         };
-        self.add(key, fields.uint(0).unwrap_or(0));
-        if let Some(request) = fields.uint(2)
+        self.add(key, fields.bytes);
+        if let Some(request) = fields.request
             && (self.open.len() < MAX_OPEN || self.open.get(&request).is_some())
         {
             // A packet that is used again replaces the operation whose end is missing.
@@ -496,15 +552,12 @@ impl Io {
     }
 
     fn ended(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let request = self.end.read(record).and_then(|fields| fields.uint(0));
+        let is_classic = event.kind.hook().is_some();
+        let request = self.reader.file_end(record, is_classic);
         let Some(open) = request.and_then(|request| self.open.end(&request)) else {
             return;
         };
-        let clock = machine.clock();
-        let taken = clock
-            .time(event.time)
-            .get()
-            .saturating_sub(clock.time(open.since).get());
+        let taken = machine.clock().duration(open.since, event.time);
         if let Some(total) = self.totals.get_mut(&open.key)
             && let Ok(taken) = u64::try_from(taken)
         {
@@ -517,33 +570,38 @@ impl Observer for Io {
     const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(hook) = event.kind.hook() else {
+        let Some(kind) = StepKind::of(event) else {
             return;
         };
-        match hook {
-            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH
-                if self.range.contains(event.time) =>
-            {
-                self.disk(hook, machine, record, event);
+        if !self.is_counted(kind) {
+            return;
+        }
+        match kind.step {
+            Step::Disk(operation) => self.disk(operation, machine, record, event),
+            Step::DiskBegin => self.disk_begin(machine, record, event),
+            Step::File(operation) => {
+                if self.range.contains(event.time) {
+                    self.file(operation, machine, record, event);
+                }
             }
-            hook::FILE_READ | hook::FILE_WRITE if self.range.contains(event.time) => {
-                self.file(hook, machine, record, event);
+            Step::FileEnd => self.ended(machine, record, event),
+            Step::Name | Step::LastName => self.name(kind, record),
+            Step::Closed => {
+                if let Some(object) = self.reader.closed(record) {
+                    self.by_key.remove(&object);
+                }
             }
-            hook::FILE_OPERATION_END => self.ended(machine, record, event),
-            hook::FILE_NAME => self.name(0, hook, record),
-            hook::FILE_CREATE => self.name(1, hook, record),
-            hook::FILE_DELETE => self.name(2, hook, record),
-            hook::FILE_RUNDOWN => self.name(3, hook, record),
-            _ => {}
         }
     }
 
     fn loss(&mut self, loss: &Loss) {
         self.given_up += self.open.give_up(loss) as u64;
+        self.issuers.give_up(loss);
     }
 
     fn finish(&mut self, machine: &Machine) {
         self.open = OpenOperations::default();
+        self.issuers = OpenOperations::default();
         for (mut key, total) in std::mem::take(&mut self.totals) {
             if let Actor::Thread(tid) = key.actor {
                 key.actor = Actor::Process(machine.first_process_of_thread(tid));

@@ -1,0 +1,255 @@
+//! Writers at once, killed writers, and traces with similar hashes.
+
+use std::path::Path;
+use std::thread;
+
+use etl_format::constants::EventFlags;
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, FileHeader, Guid};
+
+use super::*;
+
+/// A trace with one event.
+fn trace(id: u16) -> Vec<u8> {
+    let mut session = Session::in_memory(FileHeader::new()).unwrap();
+    let descriptor = EventDescriptor {
+        id,
+        ..EventDescriptor::default()
+    };
+    let event = Event::new(Guid::new(7, 7, 7, [7; 8]), descriptor, 2_000);
+    session
+        .write(0, &event.flags(EventFlags(0x40)).payload(&[1, 2]))
+        .unwrap();
+    session.finish().unwrap()
+}
+
+fn hash_of(bytes: &[u8]) -> Hash {
+    Hash::of(bytes)
+}
+
+fn add(dataset: &Dataset, file: &str, hash: &Hash, id: u16) -> String {
+    let bytes = trace(id);
+    let added = dataset.add(bytes.as_slice(), file, hash, Options::new(file));
+    match added.unwrap() {
+        Added::Written { trace, .. } => trace,
+        Added::Known => panic!("{file} was known"),
+    }
+}
+
+fn open(root: &Path) -> Dataset {
+    let dataset = Dataset::open_when_free(root).unwrap();
+    dataset.tables(&["events", "gcs"]).unwrap()
+}
+
+/// Whether a table has a file of a trace.
+fn has_file(root: &Path, table: &str, trace: &str) -> bool {
+    root.join(format!("{table}/trace={trace}/part-0.parquet"))
+        .is_file()
+}
+
+#[test]
+fn second_writer_is_refused_while_the_first_lives() {
+    let root = tempfile::tempdir().unwrap();
+    let first = Dataset::open(root.path()).unwrap();
+    let clone = first.clone();
+    drop(first);
+    assert!(matches!(Dataset::open(root.path()), Err(Error::Locked(_))));
+    drop(clone);
+    Dataset::open(root.path()).unwrap();
+}
+
+#[test]
+fn writers_at_once_lose_nothing() {
+    const WRITERS: u16 = 8;
+    const TRACES: u16 = 3;
+    let root = tempfile::tempdir().unwrap();
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let root = root.path();
+            scope.spawn(move || {
+                for number in 0..TRACES {
+                    let id = writer * TRACES + number;
+                    let dataset = open(root);
+                    add(&dataset, "t.etl", &hash_of(&trace(id)), id);
+                    dataset.finish();
+                }
+            });
+        }
+    });
+    let dataset = open(root.path());
+    assert_eq!(dataset.entries.len(), usize::from(WRITERS * TRACES));
+    for entry in &dataset.entries {
+        assert_eq!(entry.tables, ["events", "gcs"]);
+        for table in ["events", "gcs"] {
+            assert!(
+                has_file(root.path(), table, &entry.trace),
+                "{}",
+                entry.trace
+            );
+        }
+    }
+    for table in ["events", "gcs"] {
+        let folders = folders_in(&root.path().join(table)).unwrap();
+        assert_eq!(folders.len(), dataset.entries.len(), "{table}");
+    }
+}
+
+#[test]
+fn empty_data_set_is_removed_only_by_its_writer() {
+    let root = tempfile::tempdir().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let dataset = open(root.path());
+                    assert!(dataset.lock.is_valid());
+                    dataset.finish();
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn traces_with_similar_hashes_have_two_names() {
+    let root = tempfile::tempdir().unwrap();
+    let [first, second, third] = [0, 1, 2].map(|end| {
+        let mut bytes = [0xab; 32];
+        bytes[31] = end;
+        Hash::from_bytes(bytes)
+    });
+    let dataset = open(root.path());
+    assert_eq!(add(&dataset, "t.etl", &first, 1), "t-abababab");
+    let long = add(&dataset, "T.etl", &second, 2);
+    assert_eq!(long, format!("T-{second}"));
+    drop(dataset);
+    let dataset = open(root.path());
+    assert!(dataset.has(&first) && dataset.has(&second) && !dataset.has(&third));
+    assert_eq!(add(&dataset, "t.etl", &third, 3), format!("t-{third}"));
+    for entry in ["t-abababab".to_owned(), long, format!("t-{third}")] {
+        assert!(has_file(root.path(), "events", &entry), "{entry}");
+    }
+}
+
+#[test]
+fn files_of_a_killed_writer_are_removed_by_the_next_one() {
+    let root = tempfile::tempdir().unwrap();
+    let dataset = open(root.path());
+    let kept = add(&dataset, "kept.etl", &hash_of(b"kept"), 1);
+    let killed = add(&dataset, "killed.etl", &hash_of(b"killed"), 2);
+    drop(dataset);
+    // As if the process had been killed before it completed the entry.
+    let entries = root.path().join(entry::FOLDER);
+    let announced = entry::announced_path(root.path(), &killed);
+    fs::rename(entries.join(format!("{killed}.json")), &announced).unwrap();
+    let typed = root.path().join(format!("typed/P.E/trace={killed}"));
+    fs::create_dir_all(&typed).unwrap();
+    let dataset = open(root.path());
+    assert!(!dataset.has(&hash_of(b"killed")) && dataset.has(&hash_of(b"kept")));
+    assert!(!announced.exists() && !typed.exists());
+    for table in ["events", "gcs"] {
+        assert!(!has_file(root.path(), table, &killed));
+        assert!(has_file(root.path(), table, &kept));
+    }
+}
+
+#[test]
+fn new_tables_of_a_killed_writer_are_removed_and_old_ones_stay() {
+    let root = tempfile::tempdir().unwrap();
+    let hash = hash_of(b"t");
+    let dataset = open(root.path()).tables(&["events"]).unwrap();
+    let name = add(&dataset, "t.etl", &hash, 1);
+    drop(dataset);
+    let mut entry = entry::read_all(root.path()).unwrap().remove(0);
+    entry.tables.push("gcs".to_owned());
+    entry.announce(root.path()).unwrap();
+    fs::create_dir_all(root.path().join(format!("gcs/trace={name}"))).unwrap();
+    let dataset = open(root.path());
+    assert!(has_file(root.path(), "events", &name));
+    assert!(!root.path().join(format!("gcs/trace={name}")).exists());
+    assert_eq!(add(&dataset, "t.etl", &hash, 1), name);
+    assert!(open_entry(root.path(), &name).contains("gcs"));
+}
+
+fn open_entry(root: &Path, trace: &str) -> String {
+    fs::read_to_string(root.join(entry::FOLDER).join(format!("{trace}.json"))).unwrap()
+}
+
+#[test]
+fn a_file_that_is_gone_is_an_error_and_no_entry() {
+    let root = tempfile::tempdir().unwrap();
+    let dataset = open(root.path());
+    let hash = hash_of(b"t");
+    let folder = dataset.unfinished().join("t-1");
+    let part = "gcs/trace=t-1/part-0.parquet";
+    fs::create_dir_all(folder.join("gcs/trace=t-1")).unwrap();
+    // The folder was emptied, or removed, by someone else.
+    for is_there in [true, false] {
+        if !is_there {
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        let mut entry = Entry::new("t-1".to_owned(), "t.etl", &hash, "");
+        let files = [root.path().join(part)];
+        let moved = dataset.move_files(&folder, &mut entry, vec!["gcs".to_owned()], &files);
+        assert!(matches!(moved, Err(Error::File(..))), "{moved:?}");
+        assert!(entry::read_all(root.path()).unwrap().is_empty());
+        assert!(entry::announced(root.path()).unwrap().is_empty());
+        assert!(!root.path().join("gcs/trace=t-1").exists());
+        fs::create_dir_all(&folder).unwrap();
+    }
+}
+
+#[test]
+fn entry_with_the_name_of_another_trace_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let entry = Entry::new("../t".to_owned(), "t.etl", &hash_of(b"t"), "");
+    let folder = root.path().join(entry::FOLDER);
+    fs::create_dir_all(&folder).unwrap();
+    let text = serde_json::to_string(&entry).unwrap();
+    fs::write(folder.join("t.json"), text).unwrap();
+    let opened = Dataset::open(root.path());
+    assert!(matches!(opened, Err(Error::NoEntry(..))), "{opened:?}");
+}
+
+/// A trace with an event of each of some providers.
+fn many_providers(count: u16) -> Vec<u8> {
+    let mut session = Session::in_memory(FileHeader::new()).unwrap();
+    for number in 0..count {
+        let descriptor = EventDescriptor {
+            id: number,
+            ..EventDescriptor::default()
+        };
+        let provider = Guid::new(number.into(), 7, 7, [7; 8]);
+        let event = Event::new(provider, descriptor, 2_000 + i64::from(number));
+        session
+            .write(0, &event.flags(EventFlags(0x40)).payload(&[1, 2]))
+            .unwrap();
+    }
+    session.finish().unwrap()
+}
+
+#[test]
+fn providers_after_the_first_share_a_partition() {
+    let root = tempfile::tempdir().unwrap();
+    let dataset = Dataset::open(root.path()).unwrap();
+    let dataset = dataset.tables(&["events"]).unwrap().events_by_provider();
+    let bytes = many_providers(1_200);
+    let hash = hash_of(&bytes);
+    let added = dataset.add(bytes.as_slice(), "t.etl", &hash, Options::new("t.etl"));
+    let Added::Written { trace, rows, .. } = added.unwrap() else {
+        panic!("it was known")
+    };
+    assert_eq!(rows, 1_201, "the events and the header event");
+    let events = root.path().join(format!("events/trace={trace}"));
+    let folders = folders_in(&events).unwrap();
+    assert_eq!(folders.len(), 1_025);
+    let others = events.join("provider=%28other%20providers%29/part-0.parquet");
+    let file = fs::File::open(others).unwrap();
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+    let reader = reader.unwrap();
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 177);
+    assert!(reader.schema().field_with_name("other_provider").is_ok());
+    assert!(reader.schema().field_with_name("provider").is_err());
+}
