@@ -301,6 +301,8 @@ with_accessors! {
             module_facts: BTreeMap<u64, ModuleFacts> => BTreeMap<u64, ModuleFacts>,
             /// Modules of methods that no event names.
             unnamed_modules: BTreeSet<u64> => BTreeSet<u64>,
+            /// Modules of the methods that end rundowns list.
+            listed_method_modules: BTreeSet<u64> => BTreeSet<u64>,
         }
         own {
             /// Modules that methods and domains name, 0 left out, with the number of their compiled

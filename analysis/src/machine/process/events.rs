@@ -412,6 +412,9 @@ impl Process {
     fn module_of_methods(&mut self, change: Change, method: &Method<'_>, context: LogContext) {
         let clr = self.clrs.entry(context.instance).or_default();
         clr.method_modules.entry(method.module).or_default();
+        if change == Change::Rundown(Enumeration::End) {
+            clr.listed_method_modules.insert(method.module);
+        }
         if !has_name(method) {
             clr.unnamed_modules.insert(method.module);
         }

@@ -55,14 +55,23 @@ fn module_unknown(check: &mut Check<'_>) {
     }
 }
 
-/// Whether every module has an event: whole end rundowns list the modules of each CLR with unknown
-/// ones, and the runtime provider logged what was unloaded before, or made no event of the process.
+/// Whether a module should have an event: a whole end rundown of its CLR lists the other modules,
+/// and its methods, or the runtime provider logged what was unloaded before.
 fn are_modules_logged(facts: &Facts, process: &Process) -> bool {
+    let mut is_listed = false;
     for (&instance, clr) in process.clrs() {
-        let has_unknown = clr.unknown_modules().next().is_some();
-        if has_unknown && !lists_modules(process, instance, Enumeration::End) {
+        let mut unknown = clr.unknown_modules().peekable();
+        if unknown.peek().is_none() {
+            continue;
+        }
+        if !lists_modules(process, instance, Enumeration::End) {
             return false;
         }
+        let listed = clr.listed_method_modules();
+        is_listed |= unknown.any(|module| listed.contains(&module));
+    }
+    if is_listed {
+        return true;
     }
     let Some(first) = process.first_runtime() else {
         return true;
