@@ -2,6 +2,18 @@
 
 use crate::case::{Case, Declared, Expected, Family};
 
+/// Masks of the runtime provider.
+const MASKS: [&str; 8] = [
+    "0x98",
+    "0x18",
+    "0x1CCBD",
+    "0x4001CCBD",
+    "0x8000",
+    "0x9",
+    "0x89",
+    "0xF8",
+];
+
 /// The number of shapes.
 const SHAPES: u64 = 100;
 
@@ -26,14 +38,20 @@ impl Random {
     }
 }
 
-fn process(random: &mut Random, pid: u64) -> String {
-    let life = random.pick(&[
-        "",
-        "",
-        "start=\"2.4s\"",
-        "exit=\"3.2s\"",
-        "start=\"2.3s\" exit=\"3.3s\"",
-    ]);
+/// Masks with stacks or exceptions, which have addresses. The methods of a process that ran before
+/// the recording and ends before the rundown have no names then.
+const WITH_ADDRESSES: [&str; 3] = ["0x1CCBD", "0x4001CCBD", "0x8000"];
+
+/// A process that a session with a mask records.
+fn process(random: &mut Random, pid: u64, mask: &str) -> String {
+    let has_addresses = WITH_ADDRESSES.contains(&mask);
+    let end = if has_addresses { "" } else { "exit=\"3.2s\"" };
+    let short = if mask == "0x8000" {
+        ""
+    } else {
+        "start=\"2.3s\" exit=\"3.3s\""
+    };
+    let life = random.pick(&["", "", "start=\"2.4s\"", end, short]);
     let clr = random.pick(&[
         r#""core" version="6.0.100""#,
         r#""core" version="8.0.0""#,
@@ -69,9 +87,10 @@ process "P{pid}.exe" pid={pid} {life} threads={threads} {{
 fn script(seed: u64) -> String {
     let mut random = Random(seed);
     let processors = random.up_to(4);
+    let runtime = random.pick(&MASKS);
     let count = random.up_to(4);
     let mut processes: String = (0..count)
-        .map(|at| process(&mut random, 100 + at))
+        .map(|at| process(&mut random, 100 + at, runtime))
         .collect();
     // A process that runs all the time, so that the rundown lists one.
     processes.push_str(
@@ -88,18 +107,14 @@ process "Long.exe" pid=900 {
         "kernel \"processes images\"",
         "kernel \"processes images profile\"",
     ]);
-    let runtime = random.pick(&[
-        "0x98",
-        "0x18",
-        "0x1CCBD",
-        "0x4001CCBD",
-        "0x8000",
-        "0x9",
-        "0x89",
-        "0xF8",
-    ]);
     let rundown = random.pick(&["0x138", "0x138", "0x178", "0x118"]);
-    let level = random.pick(&["4", "5", "5"]);
+    // At level 4 .NET Core has no loads of compiled methods.
+    let levels = if WITH_ADDRESSES.contains(&runtime) {
+        ["5", "5", "5"]
+    } else {
+        ["4", "5", "5"]
+    };
+    let level = random.pick(&levels);
     let clock = random.pick(&["qpc", "system", "cycle"]);
     format!(
         r#"
