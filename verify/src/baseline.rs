@@ -9,7 +9,8 @@ use crate::report::Report;
 use crate::{Error, Result};
 
 /// Findings of earlier reports, by trace, rule and process. Messages, times and process ids differ
-/// from recording to recording and are not compared.
+/// from recording to recording and are not compared. A finding about more than twice as much as
+/// before is new: three times the lost events, for example.
 ///
 /// ```
 /// use etl_verify::{Baseline, Verifier};
@@ -40,7 +41,8 @@ struct Key {
     /// The name of the trace without its directory; null for every trace.
     file: Option<String>,
     rule: String,
-    /// File name of the process; null for findings about the whole trace.
+    /// File name of the process, or what it is if its name is unknown; null for findings about the
+    /// whole trace.
     process: Option<String>,
 }
 
@@ -51,6 +53,9 @@ struct Entry {
     /// Whether a decided finding is accepted. An undecided one may turn out to be worse.
     decided: bool,
     count: u64,
+    /// The largest amount that one of them is about; 0 if it is not known.
+    #[serde(default)]
+    amount: u64,
 }
 
 /// The file of a baseline.
@@ -83,6 +88,7 @@ impl Baseline {
                 let entry = entries.entry(Key::of(report, finding)).or_insert(single);
                 entry.severity = entry.severity.max(single.severity);
                 entry.decided |= single.decided;
+                entry.amount = entry.amount.max(single.amount);
                 entry.count = entry.count.saturating_add(1);
             }
         }
@@ -151,10 +157,13 @@ impl Baseline {
     }
 }
 
+/// How many times as much as before is still the same problem: recordings of one program differ.
+const MAX_GROWTH: u64 = 2;
+
 impl Key {
     fn of(report: &Report, finding: &Finding) -> Self {
         let file_name = etl_format::file_name(&report.file);
-        let process = finding.pid.map(|_| finding.process_name.clone());
+        let process = finding.pid.map(|_| finding.process_identity.clone());
         Key {
             file: Some(file_name.to_owned()),
             rule: finding.rule.to_owned(),
@@ -171,6 +180,7 @@ impl Entry {
             severity: finding.own_severity,
             decided: finding.outcome == Outcome::Broken,
             count: 0,
+            amount: finding.amount,
         }
     }
 
@@ -179,7 +189,8 @@ impl Entry {
     fn accept(&mut self, finding: &Finding) -> bool {
         let single = Entry::of(finding);
         let is_worse = single.severity > self.severity || single.decided && !self.decided;
-        if is_worse || self.count == 0 {
+        let is_more = self.amount > 0 && single.amount > MAX_GROWTH.saturating_mul(self.amount);
+        if is_worse || is_more || self.count == 0 {
             return false;
         }
         self.count -= 1;
@@ -223,6 +234,49 @@ mod tests {
             known.accept(&mut report);
             let count = report.findings.iter().filter(|f| !f.is_known).count();
             assert_eq!((count, report.verdict), (new, verdict), "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn accept_compares_amounts() {
+        let with_amount = |amount| {
+            let mut report = report(&[(RULE, Severity::Warning)]);
+            report.findings[0].amount = amount;
+            report
+        };
+        let is_known = |known: u64, found: u64| {
+            let baseline = Baseline::of(&[with_amount(known)]);
+            let mut report = with_amount(found);
+            Baseline::parse(&baseline.json())
+                .unwrap()
+                .accept(&mut report);
+            report.findings[0].is_known
+        };
+        assert!(
+            [(10, 10), (10, 20), (10, 1), (0, 90), (10, 0)]
+                .iter()
+                .all(|&(known, found)| is_known(known, found))
+        );
+        assert!(
+            [(10, 21), (10, 30), (1, 3)]
+                .iter()
+                .all(|&(known, found)| !is_known(known, found))
+        );
+    }
+
+    #[test]
+    fn accept_tells_processes_without_a_name_apart() {
+        let of = |identity: &str| {
+            let mut report = report(&[(RULE, Severity::Warning)]);
+            report.findings[0].pid = Some(etl_format::ProcessId::new(7));
+            identity.clone_into(&mut report.findings[0].process_identity);
+            report
+        };
+        let baseline = Baseline::of(&[of("core Shop.dll")]);
+        for (identity, is_known) in [("core Shop.dll", true), ("core Front.dll", false)] {
+            let mut report = of(identity);
+            baseline.accept(&mut report);
+            assert_eq!(report.findings[0].is_known, is_known, "{identity}");
         }
     }
 

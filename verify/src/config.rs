@@ -39,6 +39,8 @@ pub struct Config {
     pub policy: Policy,
     /// What sessions are enabled with.
     pub enabled: Vec<Enabled>,
+    /// Whether other sessions may have enabled the same providers.
+    pub other_sessions: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -52,6 +54,7 @@ struct File {
     min_named_methods: Option<f64>,
     min_pdb_identity: Option<f64>,
     enable: Vec<String>,
+    other_sessions: bool,
     severity: BTreeMap<String, SeverityOverride>,
 }
 
@@ -103,7 +106,11 @@ impl Config {
         for text in &file.enable {
             enabled.extend(Enabled::parse(text)?);
         }
-        Ok(Config { policy, enabled })
+        Ok(Config {
+            policy,
+            enabled,
+            other_sessions: file.other_sessions,
+        })
     }
 }
 
@@ -119,6 +126,7 @@ mod tests {
             allow = ["file.sequence-gap"]
             min-coverage = 99.5
             enable = ["runtime:0x1CCBD:5", "xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x138:5 -f r.etl"]
+            other-sessions = true
             [severity]
             activity = "off"
             "#,
@@ -135,6 +143,7 @@ mod tests {
         let severities = [("activity".to_owned(), SeverityOverride::Off)];
         assert_eq!(*config.policy.severities(), severities.into());
         assert_eq!(config.enabled.len(), 2);
+        assert!(config.other_sessions);
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
 

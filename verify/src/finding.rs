@@ -1,5 +1,7 @@
 //! A finding: what breaks a rule, where and when.
 
+use std::collections::BTreeSet;
+
 use etl_analysis::ProcessIndex;
 use etl_analysis::loss::Loss;
 use etl_analysis::machine::Process;
@@ -113,6 +115,12 @@ pub struct Finding {
     /// File name of the process's image; empty if there is no process or its name is unknown.
     #[serde(skip)]
     pub(crate) process_name: String,
+    /// What the process is: its file name, or what is known of its CLR and its modules.
+    #[serde(skip)]
+    pub(crate) process_identity: String,
+    /// The number of events, items or addresses that it is about; 0 if it has none.
+    #[serde(skip)]
+    pub(crate) amount: u64,
     /// The time in ticks of the recording's clock.
     #[serde(skip)]
     pub(crate) timestamp: Option<Ticks>,
@@ -141,6 +149,8 @@ impl Finding {
             own_severity: severity,
             process: None,
             process_name: String::new(),
+            process_identity: String::new(),
+            amount: 0,
             timestamp: None,
         }
     }
@@ -181,7 +191,14 @@ impl Found<'_> {
         self.finding.pid = Some(process.pid());
         self.finding.process = index_of(self.facts.machine.processes(), process);
         process.name().clone_into(&mut self.finding.process_name);
+        self.finding.process_identity = identity(process);
         self.at(timestamp)
+    }
+
+    /// The finding is about so many events, items or addresses.
+    pub fn amount(self, amount: u64) -> Self {
+        self.finding.amount = amount;
+        self
     }
 
     /// The finding has a time.
@@ -227,6 +244,40 @@ impl Found<'_> {
             None => self,
         }
     }
+}
+
+/// What a process is, in another recording as well: its file name, or the runtime of its CLRs and
+/// the first of its own modules by name.
+fn identity(process: &Process) -> String {
+    if !process.name().is_empty() {
+        return process.name().to_owned();
+    }
+    let mut parts = BTreeSet::new();
+    for clr in process.clrs().values() {
+        let sku = match clr.sku() {
+            Some(1) => "desktop",
+            Some(2) => "core",
+            _ => "clr",
+        };
+        let names = clr.module_facts().values().map(|module| &*module.name);
+        let own = names.filter(|name| !is_of_framework(name));
+        let module = own.min().unwrap_or_default();
+        parts.insert(format!("{sku} {module}"));
+    }
+    Vec::from_iter(parts).join("; ")
+}
+
+/// Whether a module comes with the runtime: every process has some of these.
+fn is_of_framework(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let prefixes = [
+        "system.",
+        "microsoft.",
+        "mscorlib",
+        "netstandard",
+        "windowsbase",
+    ];
+    lower.is_empty() || prefixes.iter().any(|prefix| lower.starts_with(prefix))
 }
 
 /// What was lost, where and when.

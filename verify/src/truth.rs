@@ -19,6 +19,8 @@ pub struct Truth {
     sessions: BTreeMap<String, Vec<String>>,
     /// The inputs of each merged file.
     merges: BTreeMap<String, Vec<String>>,
+    /// The FILETIME at which the simulation started, if a line states it.
+    zero: Option<i64>,
 }
 
 /// A line of the file. Lines of other kinds are ignored.
@@ -37,6 +39,8 @@ enum Line {
         /// All files, if there are several.
         #[serde(default)]
         all_files: Vec<String>,
+        /// When it was stopped, in nanoseconds since the start of the simulation.
+        stopped_ns: Option<i64>,
     },
     Merge {
         file: String,
@@ -50,6 +54,7 @@ enum Line {
 #[derive(Debug, Deserialize)]
 struct Request {
     session: String,
+    at_ns: i64,
     filetime: i64,
     provider_guid: String,
     level: u8,
@@ -138,6 +143,7 @@ impl Truth {
     fn add(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Enable(request) => {
+                self.zero = Some(request.filetime.saturating_sub(request.at_ns / 100));
                 let enabled = request.enabled()?;
                 if let (Some(session), Some(since)) = (&enabled.session, enabled.since) {
                     self.end(session, enabled.provider, since.get());
@@ -155,7 +161,11 @@ impl Truth {
                 session,
                 file,
                 all_files,
+                stopped_ns,
             } => {
+                if let (Some(zero), Some(stopped)) = (self.zero, stopped_ns) {
+                    self.stop(&session, FileTime::new(zero.saturating_add(stopped / 100)));
+                }
                 for file in BTreeSet::from_iter(file.into_iter().chain(all_files)) {
                     self.sessions.entry(file).or_default().push(session.clone());
                 }
@@ -166,6 +176,15 @@ impl Truth {
             Line::Other => {}
         }
         Ok(())
+    }
+
+    /// A session was stopped.
+    fn stop(&mut self, session: &str, time: FileTime) {
+        for enabled in &mut self.enabled {
+            if enabled.session.as_deref() == Some(session) && enabled.stopped.is_none() {
+                enabled.stopped = Some(time);
+            }
+        }
     }
 
     /// A session no longer enables a provider, or enables it in another way from now on.

@@ -8,7 +8,7 @@ use etl_format::read::{Limits, Source};
 use etl_schema::tables::TableSet;
 
 use crate::Result;
-use crate::checks::enablement::Enabled;
+use crate::checks::enablement::{Declaration, Enabled};
 use crate::checks::{Facts, RecordChecks, RecordedBy, StackChecks};
 use crate::locate::locate;
 use crate::policy::Policy;
@@ -34,7 +34,7 @@ use crate::rules::{Check, TraceOrigin};
 #[derive(Default)]
 pub struct Verifier<'a> {
     policy: Policy,
-    enabled: Vec<Enabled>,
+    declared: Declaration,
     threads: usize,
     limits: Limits,
     tables: TableSet,
@@ -47,7 +47,7 @@ impl fmt::Debug for Verifier<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier")
             .field("policy", &self.policy)
-            .field("enabled", &self.enabled)
+            .field("declared", &self.declared)
             .field("threads", &self.threads)
             .field("limits", &self.limits)
             .field("tables", &self.tables)
@@ -70,10 +70,21 @@ impl<'a> Verifier<'a> {
         Verifier { policy, ..self }
     }
 
-    /// Adds how sessions enabled providers, which the trace itself seldom records.
+    /// Adds how sessions enabled providers, which the trace itself seldom records. No other session
+    /// enabled these providers, unless [`Verifier::with_other_sessions`] is set: an event that the
+    /// enablements do not request is then an error, and so is one that they request and that is
+    /// missing.
     #[must_use]
     pub fn enabled(mut self, enabled: impl IntoIterator<Item = Enabled>) -> Self {
-        self.enabled.extend(enabled);
+        self.declared.enabled.extend(enabled);
+        self
+    }
+
+    /// States that sessions that are not declared may have enabled the same providers, and made
+    /// them raise further events.
+    #[must_use]
+    pub fn with_other_sessions(mut self) -> Self {
+        self.declared.has_other_sessions = true;
         self
     }
 
@@ -175,7 +186,7 @@ impl<'a> Verifier<'a> {
             clock: &clock,
             origin,
         };
-        let mut records = RecordChecks::new(&self.enabled, recorded_by, self.tables, progress);
+        let mut records = RecordChecks::new(&self.declared, recorded_by, self.tables, progress);
         let mut stacks = StackChecks::new(self.tables);
         let mut analysis = Analysis::new().threads(self.threads);
         if self.stale {

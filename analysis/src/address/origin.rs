@@ -53,6 +53,22 @@ pub struct Tally {
     pub identified: u64,
     /// In neither.
     pub unresolved: u64,
+    /// Native code, in a recording without any event of the kernel that could name it.
+    pub not_recorded: u64,
+}
+
+impl Tally {
+    /// Addresses that events of the recording can name.
+    #[must_use]
+    pub const fn recorded(&self) -> u64 {
+        self.frames.saturating_sub(self.not_recorded)
+    }
+
+    /// Addresses in a managed method or in an image.
+    #[must_use]
+    pub const fn resolved(&self) -> u64 {
+        self.recorded().saturating_sub(self.unresolved)
+    }
 }
 
 impl std::ops::AddAssign for Tally {
@@ -64,6 +80,7 @@ impl std::ops::AddAssign for Tally {
         self.image += other.image;
         self.identified += other.identified;
         self.unresolved += other.unresolved;
+        self.not_recorded += other.not_recorded;
     }
 }
 

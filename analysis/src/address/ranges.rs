@@ -574,6 +574,22 @@ impl History<'_> {
         found
     }
 
+    /// Whether a range begins in `[from, to)`, or covers its first address.
+    #[must_use]
+    pub fn has_any_in(&self, from: u64, to: u64) -> bool {
+        if self.ever(from).is_some() {
+            return true;
+        }
+        let last = to.saturating_sub(1);
+        let live = self.live.at_or_before(last);
+        if live.is_some_and(|(start, _)| start >= from) {
+            return true;
+        }
+        let begun = self.starts.partition_point(|group| group.start <= last);
+        let before = begun.checked_sub(1).and_then(|at| self.starts.get(at));
+        before.is_some_and(|group| group.start >= from)
+    }
+
     /// Whether the address has ever had an owner.
     #[must_use]
     pub fn ever(&self, address: u64) -> Option<Tag> {

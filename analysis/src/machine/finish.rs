@@ -34,6 +34,7 @@ impl Machine {
         self.resolver.settle(&mut self.processes);
         self.identify_images();
         self.attribute_samples();
+        let is_native_recorded = self.is_native_recorded();
         let kernel = std::mem::take(&mut self.resolver.kernel);
         let kernel_history = kernel.history();
         for index in 0..self.processes.len() {
@@ -43,13 +44,12 @@ impl Machine {
             if process.pid == IDLE {
                 process.forget_waiting(&kernel_history, self.kernel_begins);
             }
-            decide(
-                ProcessIndex::new(index),
-                process,
-                &kernel_history,
-                &mut self.images,
-                &mut self.unresolved,
-            );
+            let context = Context {
+                index: ProcessIndex::new(index),
+                kernel: &kernel_history,
+                is_native_recorded,
+            };
+            decide(process, context, &mut self.images, &mut self.unresolved);
         }
         drop(kernel_history);
         self.resolver.kernel = kernel;
@@ -66,6 +66,21 @@ impl Machine {
         self.unresolved
             .sort_unstable_by_key(|u| (std::cmp::Reverse(u.count), u.process, u.address));
         self.is_finished = true;
+    }
+
+    /// Whether a session of the kernel recorded images or addresses. Without one, as in a recording
+    /// of the CLR's providers alone, nothing can name native code.
+    fn is_native_recorded(&self) -> bool {
+        if !self.images.list().is_empty() {
+            return true;
+        }
+        let origins = [Origin::KernelStack, Origin::Sample];
+        self.processes.iter().any(|process| {
+            let mut tallies = origins
+                .iter()
+                .filter_map(|&origin| process.tallies.get(origin as usize));
+            tallies.any(|tally| tally.frames > 0)
+        })
     }
 
     /// Counts the samples of threads whose process was not known at the time of the sample.
@@ -179,11 +194,21 @@ fn count_beyond(process: &mut Process) {
     }
 }
 
+/// What decides the addresses of a process, in addition to the process.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    /// Index of the process.
+    index: ProcessIndex,
+    /// Images of the kernel.
+    kernel: &'a History<'a>,
+    /// Whether events could name native code.
+    is_native_recorded: bool,
+}
+
 /// Decides the pending addresses of a process.
 fn decide(
-    index: ProcessIndex,
     process: &mut Process,
-    kernel: &History<'_>,
+    context: Context<'_>,
     images: &mut Images,
     unresolved: &mut Vec<UnresolvedAddress>,
 ) {
@@ -194,6 +219,7 @@ fn decide(
             && process.brackets.is_empty()
             && !process.is_recorded_from_start(),
         end_of_rundown: process.brackets.iter().any(|b| !b.is_whole()),
+        native: !context.is_native_recorded,
     };
     // They are put back below: what owns an address is looked up while the process is changed.
     let code = std::mem::take(&mut process.code);
@@ -202,7 +228,7 @@ fn decide(
     let space = AddressSpace {
         code: code.history(),
         images: own_images.history(),
-        kernel,
+        kernel: context.kernel,
         precompiled: precompiled_images(&clrs),
         lacks,
     };
@@ -214,10 +240,13 @@ fn decide(
         }
         let cause = space.cause_of(address);
         process.count_cause(cause, missed);
+        if !owner.is_recorded {
+            continue;
+        }
         widen(&mut process.unresolved_span, pending.first);
         widen(&mut process.unresolved_span, pending.last);
         unresolved.push(UnresolvedAddress {
-            process: index,
+            process: context.index,
             address,
             count: missed,
             cause,
@@ -254,8 +283,13 @@ fn count_pending(
         if owner.is_identified {
             tally.identified += in_image;
         }
-        tally.unresolved += all - in_image;
-        missed += all - in_image;
+        let without_owner = all - in_image;
+        if owner.is_recorded {
+            tally.unresolved += without_owner;
+        } else {
+            tally.not_recorded += without_owner;
+        }
+        missed += without_owner;
         if let Some(tag) = owner.image {
             images.hit(tag.id, origin, in_image);
         }
@@ -280,6 +314,8 @@ struct AddressOwner {
     is_precompiled: bool,
     /// Whether the PDB of the code is known.
     is_identified: bool,
+    /// Whether an event could name it: false for native code in a recording without the kernel.
+    is_recorded: bool,
 }
 
 /// All that was ever at the addresses of a process.
@@ -313,7 +349,15 @@ impl AddressSpace<'_> {
             image: tag,
             is_precompiled: precompiled.is_some(),
             is_identified,
+            is_recorded: !self.lacks.native || self.cause_of(address) != UnresolvedCause::NoImages,
         }
+    }
+
+    /// Whether an address is in memory that managed code shares: Windows gives out addresses in
+    /// pieces of 64 KiB, so no image begins there.
+    fn is_near_code(&self, address: u64) -> bool {
+        let from = address & !(ALLOCATION - 1);
+        self.code.has_any_in(from, from.saturating_add(ALLOCATION))
     }
 
     /// Why an address resolved to nothing.
@@ -324,12 +368,16 @@ impl AddressSpace<'_> {
             UnresolvedCause::ImageAtOtherTime
         } else if address >= KERNEL_SPACE {
             // No rundown lists the kernel.
-            UnresolvedCause::Unknown
+            if self.lacks.native {
+                UnresolvedCause::NoImages
+            } else {
+                UnresolvedCause::Unknown
+            }
         } else if self.lacks.rundown {
             UnresolvedCause::NoRundown
         } else if self.lacks.end_of_rundown {
             UnresolvedCause::IncompleteRundown
-        } else if self.images.is_empty() {
+        } else if self.images.is_empty() && !self.is_near_code(address) {
             UnresolvedCause::NoImages
         } else {
             UnresolvedCause::Unknown
@@ -337,10 +385,15 @@ impl AddressSpace<'_> {
     }
 }
 
+/// Bytes of the pieces of address space that Windows gives out.
+const ALLOCATION: u64 = 64 << 10;
+
 /// What would have named addresses of a process.
 struct Lacks {
     /// The process has no rundown, and loads were not recorded from its start.
     rundown: bool,
     /// The process has a rundown without its beginning or its end.
     end_of_rundown: bool,
+    /// No session recorded images.
+    native: bool,
 }

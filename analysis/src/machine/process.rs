@@ -33,7 +33,9 @@ pub enum UnresolvedCause {
     NoRundown,
     /// The process's rundown lacks its Init or its Complete event.
     IncompleteRundown,
-    /// No event lists an image of the process, so its native code has no names.
+    /// No event lists an image of the process, so its native code has no names. If no event of the
+    /// recording lists an image, and the kernel recorded no address, the address is counted as not
+    /// recorded ([`Tally::not_recorded`]) instead of unresolved.
     NoImages,
     /// A method's code was there, but at another time.
     MethodAtOtherTime,
@@ -106,6 +108,8 @@ with_accessors! {
             ended: Option<Ticks>,
             /// Timestamps of its first and last event of the CLR's two providers.
             clr_span: Option<Span>,
+            /// Timestamp of its first event of the runtime provider.
+            first_runtime: Option<Ticks>,
             /// Timestamp of its last event of the runtime provider.
             last_runtime: Option<Ticks>,
             /// Events of the CLR's two providers.
@@ -129,6 +133,12 @@ with_accessors! {
             overlap: Option<CodeOverlap>,
             /// Loads of code that was there already.
             loaded_twice: Counted,
+            /// Unloads of modules, assemblies and domains that were unloaded already.
+            unloaded_twice: Counted,
+            /// Events that state another kind of runtime than earlier events of the CLR.
+            contradictions: Counted,
+            /// Loads of code, modules, assemblies and domains that a rundown listed long before.
+            loaded_after_listing: Counted,
             /// Unloads of code whose load or enumeration was never seen.
             unloads_unknown: Counted,
             /// Events of methods whose code cannot be where they state it, or whose token is not
@@ -333,6 +343,7 @@ impl Process {
         let first = self.clr_span.map_or(timestamp, |span| span.first);
         self.clr_span = Some(Span::new(first, timestamp));
         if !is_rundown {
+            self.first_runtime.get_or_insert(timestamp);
             self.last_runtime = Some(timestamp);
         }
     }

@@ -60,6 +60,10 @@ pub struct Listing {
     pub again: bool,
     /// It is unloaded although nothing showed before that it was there.
     pub unknown: bool,
+    /// It is unloaded a second time, without a load between.
+    pub unloaded_again: bool,
+    /// It is loaded, although a rundown listed it before and no load came before that.
+    pub late: bool,
 }
 
 with_accessors! {
@@ -127,6 +131,8 @@ impl Items {
             clr::Change::Load => {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
+                let is_listed = known.bits & (Tag::AT_START | Tag::AT_END) != 0;
+                let late = is_listed && !known.has(Tag::LOADED) && known.to.is_none();
                 // Its id is used again: rundowns listed the item that had the id before.
                 if known.to.is_some() {
                     let listed = Tag::AT_START | Tag::AT_END;
@@ -138,15 +144,17 @@ impl Items {
                 known.to = None;
                 Listing {
                     again,
+                    late,
                     ..Listing::default()
                 }
             }
             clr::Change::Unload => {
                 self.unloaded += 1;
-                known.to = Some(timestamp);
+                let unloaded_again = known.to.replace(timestamp).is_some();
                 let unknown = known.bits & (Tag::LOADED | Tag::AT_START | Tag::AT_END) == 0;
                 Listing {
                     unknown,
+                    unloaded_again,
                     ..Listing::default()
                 }
             }
@@ -293,6 +301,8 @@ with_accessors! {
             module_facts: BTreeMap<u64, ModuleFacts> => BTreeMap<u64, ModuleFacts>,
             /// Modules of methods that no event names.
             unnamed_modules: BTreeSet<u64> => BTreeSet<u64>,
+            /// Modules of the methods that end rundowns list.
+            listed_method_modules: BTreeSet<u64> => BTreeSet<u64>,
         }
         own {
             /// Modules that methods and domains name, 0 left out, with the number of their compiled
@@ -308,6 +318,13 @@ with_accessors! {
             method_unloads: BTreeMap<u64, Span>,
             /// The same of modules whose id another module has now.
             past_method_unloads: Vec<MethodUnloads>,
+            /// Whether it stated what it is after it had loaded something.
+            is_stated_late: bool,
+            /// Modules whose use in a domain was logged before their load, since it stated what it
+            /// is: only a list has this order.
+            used_first: u64,
+            /// Modules whose load was logged first.
+            loaded_first: u64,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
             domain_parts: BTreeMap<(u64, u64), u8>,
         }
@@ -319,6 +336,13 @@ impl Clr {
     ///
     /// [`method_unloads`]: Clr::method_unloads
     const MAX_PAST: usize = 1 << 12;
+
+    /// Whether events show that a session requested its state (capture state): it had loaded
+    /// something before it stated what it is, or most of its modules come after their domains.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.is_stated_late || self.used_first > self.loaded_first
+    }
 
     /// Modules that methods or domains name and no event is about.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {

@@ -114,9 +114,9 @@ fn enable_is_compared_with_events() {
     let path = etl_test_support::trace("perfview/gcrundownevents.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
     let verify = |line: &str| etlverify(here.path(), &["--enable", line, file]);
-    assert_eq!(verify("rundown:0x1000000138:5").code, 0);
+    assert_eq!(verify("rundown:0x1000000119:5").code, 0);
     // Level 3 admits none of the events; a mask without Loader does not admit the modules.
-    let said = verify("rundown:0x1000000138:3");
+    let said = verify("rundown:0x1000000119:3");
     assert_eq!(said.code, 1);
     assert!(said.out.contains("filter.not-enabled"), "{}", said.out);
     let said = verify("xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x130:5 -f r.etl");

@@ -94,13 +94,20 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
             .copied()
             .filter(|&level| rules.selects_in_core(event, mask, level))
             .collect();
-        let raised = Raised {
+        let mut raised = Raised {
             event,
             versions,
             levels,
             core_levels,
         };
         if rules.selects(event, mask, level) {
+            explanation.raised.push(raised);
+        } else if let Some(older) = as_older(event)
+            && rules.selects(&older, mask, level)
+        {
+            raised.levels = (1..=VERBOSE)
+                .filter(|&level| rules.selects(&older, mask, level))
+                .collect();
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
             let suggested_mask = rules.suggested_mask(event, mask, level);
@@ -122,6 +129,16 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
     }
     explanation.remarks = remarks::on_mask(provider, mask, level, tables, &explanation);
     explanation
+}
+
+/// The event as older runtimes write it, if its level or its keywords differ there. For example,
+/// .NET Framework raises GCGenerationRange (23) for the GC keyword.
+fn as_older(event: &TableEvent) -> Option<TableEvent> {
+    let older = event.older?;
+    let mut out = event.clone();
+    out.schema.level.value = older.level;
+    out.schema.keywords = older.keywords;
+    Some(out)
 }
 
 /// Whether only the first release raised the event under the runtime provider.

@@ -23,8 +23,12 @@ pub struct Collections {
     pub unended: Counted,
     /// Suspensions that are followed by another suspension instead of a restart.
     pub unrestarted: Counted,
-    /// Events of suspensions that are missing between others of their thread.
+    /// Events of suspensions that are missing between others.
     pub steps: Counted,
+    /// Collections that ended and have no heap statistics.
+    pub without_stats: Counted,
+    /// Beginnings or ends of runs of finalizers that are missing between others.
+    pub finalizers: Counted,
     /// Starts that are logged twice in one version of the event, or in fewer versions than the
     /// others.
     pub unmatched: Counted,
@@ -34,8 +38,19 @@ pub struct Collections {
     last_versions: u8,
     /// Versions of the event for the first start, as bits; `None` before the second start.
     usual_versions: Option<u8>,
+    /// Time of the first start.
+    first_start: Option<Ticks>,
     /// A start whose end has to come before the next start.
     open: Option<Start>,
+    /// The number of the last collection that ended.
+    last_end: Option<u32>,
+    /// When the last collection ended, if its heap statistics have not come yet.
+    awaits_stats: Option<EndEvent>,
+    /// The index in [`STEPS`] of the last event that only one thread of the CLR logs at a time: all
+    /// but the first.
+    cycle: Option<u8>,
+    /// The last event of finalizers.
+    finalizer: Option<u16>,
     /// Restarts so far.
     restarts: u64,
     /// Collections, and allocation events between them.
@@ -51,6 +66,14 @@ pub struct Collections {
 struct Start {
     number: u32,
     timestamp: Ticks,
+}
+
+/// The end of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EndEvent {
+    timestamp: Ticks,
+    /// Whether it is the end of a collection that suspends the CLR all the time.
+    is_blocking: bool,
 }
 
 /// How a collection started.
@@ -147,6 +170,19 @@ struct Rate {
 /// ends.
 const STEPS: [u16; 4] = [SUSPEND, SUSPENDED, RESTARTING, RESTARTED];
 
+/// Index of the beginning of a suspension in [`STEPS`].
+const BEGIN: u8 = 0;
+/// Index of its end: the CLR is suspended.
+const ENDED: u8 = 1;
+/// Index of the beginning of the restart.
+const RESTART: u8 = 2;
+
+/// The number of events that are missing between two, of those that one thread logs at a time.
+fn steps_between(before: u8, after: u8) -> u64 {
+    let cycle = STEPS.len() as u64 - 1;
+    (u64::from(after) + 2 * cycle - u64::from(before) - 1) % cycle
+}
+
 /// The suspensions of a CLR by one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Suspension {
@@ -155,10 +191,8 @@ struct Suspension {
     timestamp: Ticks,
     /// Restarts of the CLR before it.
     restarts: u64,
-    /// Index of the last event in [`STEPS`].
-    step: Option<u8>,
-    /// Suspensions with all four events so far: some runtimes may log others.
-    whole: u32,
+    /// Whether it has begun, and the CLR is not suspended yet.
+    is_pending: bool,
 }
 
 /// Reads the events of one kind. Some of them lack a field.
@@ -319,7 +353,9 @@ impl Collectors {
                     || uint(&fields, EventReader::TYPE) == Some(BACKGROUND),
                 timestamp,
             }),
-            (END, Some(number)) => collections.end(number),
+            (END, Some(number)) => collections.end(number, timestamp),
+            (HEAP_STATS, _) => collections.stats(timestamp),
+            (FINALIZING | FINALIZED, _) => collections.finalizer(id, timestamp),
             (ALLOCATED, _) => collections.rate.since += 1,
             (RESTARTED, _) => collections.restarts += 1,
             (SUSPEND, _) => self.suspend(header.thread_id, clr, timestamp),
@@ -339,37 +375,45 @@ impl Collectors {
             .read(record)
     }
 
-    /// Adds an event of a suspension: the thread that suspends a CLR also restarts it.
+    /// Adds an event of a suspension. All but the first of the four events are logged by one thread
+    /// of the CLR at a time, in their order. Several threads may begin to suspend; all but one wait.
+    /// Recordings of .NET Framework 4.5 and of .NET Core 3.1 to .NET 10 show no other order.
     fn step(&mut self, tid: ThreadId, clr: ClrKey, step: u8, timestamp: Ticks) {
+        if step == BEGIN {
+            return;
+        }
         let thread = ThreadKey {
             process: clr.process,
             tid,
         };
-        let Some(suspension) = self.threads.get_mut(&thread) else {
+        let Some(collections) = self.clrs.get_mut(&clr) else {
             return;
         };
-        if suspension.instance != clr.instance {
-            return;
-        }
-        let before = suspension.step.replace(step);
+        let before = collections.cycle.replace(step);
         // Another session recorded the event as well.
         if before == Some(step) {
             return;
         }
-        let steps = STEPS.len() as u8;
-        let missing = match before {
-            Some(before) => (step + steps - (before + 1) % steps) % steps,
+        let mut missing = match before {
+            Some(before) => steps_between(before, step),
             None => 0,
         };
-        if missing == 0 {
-            suspension.whole += u32::from(before.is_some() && step + 1 == steps);
-        } else if suspension.whole >= MIN_WHOLE {
-            if let Some(collections) = self.clrs.get_mut(&clr) {
-                collections.steps.count += u64::from(missing);
-                collections.steps.first.get_or_insert(timestamp);
-            }
-        } else {
-            suspension.whole = 0;
+        if step == ENDED {
+            let is_begun = match self.threads.get_mut(&thread) {
+                Some(suspension) if suspension.instance == clr.instance => {
+                    std::mem::take(&mut suspension.is_pending)
+                }
+                _ => false,
+            };
+            // The recording may begin while a thread suspends.
+            missing += u64::from(!is_begun && before.is_some());
+        }
+        if missing > 0 {
+            collections.steps.count += missing;
+            collections.steps.first.get_or_insert(timestamp);
+        }
+        if step == RESTART {
+            collections.restarting(timestamp);
         }
     }
 
@@ -394,6 +438,7 @@ impl Collectors {
             suspension = before;
         }
         suspension.instance = clr.instance;
+        suspension.is_pending = true;
         suspension.timestamp = timestamp;
         suspension.restarts = collections.restarts;
         if before.is_some() || !is_full {
@@ -420,8 +465,6 @@ fn uint(fields: &FieldValues<'_, 3>, index: usize) -> Option<u32> {
     u32::try_from(fields.uint(index)?).ok()
 }
 
-/// After this number of whole suspensions of a thread, a missing event is not an accident.
-const MIN_WHOLE: u32 = 3;
 /// After this number of collections of a CLR, a missing event is not an accident.
 const MIN_COLLECTIONS: u64 = 10;
 /// After this number of allocations, a missing collection is not an accident.
@@ -501,6 +544,7 @@ impl Collections {
     fn check_version(&mut self, start: &StartEvent) {
         let Some(last) = self.last else {
             self.last_versions = start.version;
+            self.first_start = Some(start.timestamp);
             return;
         };
         if last.number == start.number {
@@ -513,6 +557,11 @@ impl Collections {
         let usual = *self.usual_versions.get_or_insert(self.last_versions);
         if self.last_versions != usual && self.last_versions.count_ones() < usual.count_ones() {
             self.unmatched.add(last.timestamp);
+        }
+        let has_more = self.last_versions & usual == usual && self.last_versions != usual;
+        if has_more && let Some(first) = self.first_start {
+            self.unmatched.add(first);
+            self.usual_versions = Some(self.last_versions);
         }
         self.last_versions = start.version;
     }
@@ -549,10 +598,68 @@ impl Collections {
         };
     }
 
-    fn end(&mut self, number: u32) {
-        if self.open.is_some_and(|open| open.number == number) {
+    fn end(&mut self, number: u32, timestamp: Ticks) {
+        // Another session recorded the event as well.
+        if self.last_end.replace(number) == Some(number) {
+            return;
+        }
+        if let Some(before) = self.awaits_stats.take() {
+            self.without_stats.add(before.timestamp);
+        }
+        if let Some(last) = self.last
+            && last.number < number
+        {
+            self.skipped.count += u64::from(number - last.number);
+            self.skipped.first.get_or_insert(timestamp);
+            self.last = Some(Start { number, timestamp });
+        }
+        let is_blocking = self.open.is_some_and(|open| open.number == number);
+        if is_blocking {
             self.open = None;
         }
+        self.awaits_stats = Some(EndEvent {
+            timestamp,
+            is_blocking,
+        });
+    }
+
+    /// The statistics of the heap come after the end of each collection.
+    fn stats(&mut self, timestamp: Ticks) {
+        let is_expected = self.awaits_stats.take().is_some();
+        if let Some(open) = self.open
+            && !is_expected
+            && self.last_end.is_some()
+        {
+            self.unended.add(open.timestamp.max(timestamp));
+            self.open = None;
+        }
+    }
+
+    /// The CLR begins to restart: a collection that suspends it all the time is over.
+    fn restarting(&mut self, timestamp: Ticks) {
+        if let Some(open) = self.open.take() {
+            self.unended.add(open.timestamp);
+        }
+        if let Some(end) = self.awaits_stats
+            && end.is_blocking
+            && end.timestamp <= timestamp
+        {
+            self.without_stats.add(end.timestamp);
+            self.awaits_stats = None;
+        }
+    }
+
+    /// One thread runs the finalizers of a CLR.
+    fn finalizer(&mut self, id: u16, timestamp: Ticks) {
+        if self.finalizer.replace(id) == Some(id) {
+            self.finalizers.add(timestamp);
+        }
+    }
+
+    /// Whether several sessions recorded the starts, and so the other events as well.
+    pub fn is_doubled(&self) -> bool {
+        let starts = kind_index(START).and_then(|index| self.counts.get(index));
+        self.unmatched.count * 2 >= starts.copied().unwrap_or(0).max(1)
     }
 }
 
@@ -581,12 +688,12 @@ mod tests {
         let mut clr = Collections::default();
         // The first one may have any number; background collections may end later.
         clr.start(start(7, 4, Ticks::new(10)));
-        clr.end(7);
+        clr.end(7, Ticks::new(11));
         clr.start(background(8, 4, Ticks::new(20)));
         clr.start(start(9, 4, Ticks::new(30)));
-        clr.end(9);
+        clr.end(9, Ticks::new(31));
         clr.start(start(10, 4, Ticks::new(40)));
-        clr.end(8);
+        clr.end(8, Ticks::new(41));
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
         clr.start(start(11, 4, Ticks::new(50)));
         assert_eq!(
@@ -596,7 +703,7 @@ mod tests {
                 first: Some(Ticks::new(40))
             }
         );
-        clr.end(11);
+        clr.end(11, Ticks::new(51));
         clr.start(start(14, 4, Ticks::new(60)));
         assert_eq!(
             clr.skipped,
@@ -613,12 +720,12 @@ mod tests {
         let mut clr = Collections::default();
         clr.start(start(7, 4, Ticks::new(10)));
         clr.start(start(7, 4, Ticks::new(10)));
-        clr.end(7);
-        clr.end(7);
+        clr.end(7, Ticks::new(11));
+        clr.end(7, Ticks::new(11));
         clr.start(start(8, 4, Ticks::new(20)));
         // The process ended, and another has its id.
         clr.start(start(1, 4, Ticks::new(30)));
-        clr.end(1);
+        clr.end(1, Ticks::new(31));
         clr.start(start(2, 4, Ticks::new(40)));
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
     }
@@ -695,14 +802,14 @@ mod tests {
         let both = |clr: &mut Collections, number, at| {
             clr.start(start(number, 2, at));
             clr.start(start(number, 4, at));
-            clr.end(number);
+            clr.end(number, Ticks::new(1));
         };
         both(&mut clr, 1, Ticks::new(10));
         both(&mut clr, 2, Ticks::new(20));
         assert_eq!(clr.unmatched.count, 0);
         // One of the two is missing.
         clr.start(start(3, 4, Ticks::new(30)));
-        clr.end(3);
+        clr.end(3, Ticks::new(31));
         both(&mut clr, 4, Ticks::new(40));
         assert_eq!(
             clr.unmatched,
@@ -717,25 +824,98 @@ mod tests {
     }
 
     #[test]
-    fn step_expects_the_four_events_of_a_suspension_in_a_row() {
-        let mut all = Collectors::default();
-        all.clrs.entry(CLR).or_default();
-        let suspension = |all: &mut Collectors, without: Option<u8>| {
-            for step in (0..4).filter(|step| Some(*step) != without) {
-                if step == 0 {
-                    all.suspend(ThreadId::new(10), CLR, Ticks::new(100));
-                }
-                all.step(ThreadId::new(10), CLR, step, Ticks::new(100));
+    fn check_version_finds_that_the_first_start_is_halved() {
+        let mut clr = Collections::default();
+        clr.start(start(1, 4, Ticks::new(10)));
+        for number in 2..4 {
+            clr.start(start(number, 2, Ticks::new(20)));
+            clr.start(start(number, 4, Ticks::new(20)));
+        }
+        clr.start(start(4, 2, Ticks::new(30)));
+        let found = clr.unmatched;
+        assert_eq!((found.count, found.first), (1, Some(Ticks::new(10))));
+    }
+
+    /// The four events of a suspension by a thread, without one of them.
+    fn suspension(all: &mut Collectors, tid: u32, without: Option<u8>) {
+        for step in (0..4).filter(|step| Some(*step) != without) {
+            if step == BEGIN {
+                all.suspend(ThreadId::new(tid), CLR, Ticks::new(100));
             }
+            all.step(ThreadId::new(tid), CLR, step, Ticks::new(100));
+        }
+    }
+
+    #[test]
+    fn step_finds_each_missing_event_of_a_suspension() {
+        for without in 0..4 {
+            let mut all = Collectors::default();
+            all.clrs.entry(CLR).or_default();
+            suspension(&mut all, 10, None);
+            // The thread that suspends may be another one each time.
+            suspension(&mut all, 11, Some(without));
+            suspension(&mut all, 10, None);
+            assert_eq!(all.clrs[&CLR].steps.count, 1, "{without}");
+        }
+    }
+
+    #[test]
+    fn step_allows_a_recording_that_begins_in_a_suspension() {
+        for missed in 1..4 {
+            let mut all = Collectors::default();
+            all.clrs.entry(CLR).or_default();
+            for step in missed..4 {
+                all.step(ThreadId::new(10), CLR, step, Ticks::new(90));
+            }
+            // Two threads begin to suspend, and two sessions record the events.
+            for tid in [10, 11] {
+                all.suspend(ThreadId::new(tid), CLR, Ticks::new(100));
+            }
+            for tid in [10, 11] {
+                for step in [1, 1, 2, 2, 3, 3] {
+                    all.step(ThreadId::new(tid), CLR, step, Ticks::new(101));
+                }
+            }
+            assert_eq!(all.clrs[&CLR].steps.count, 0, "{missed}");
+        }
+    }
+
+    #[test]
+    fn end_and_stats_find_each_missing_event_of_a_collection() {
+        let of = |without: u16| {
+            let mut clr = Collections::default();
+            for number in 1..4 {
+                for id in [START, END, HEAP_STATS, RESTARTING] {
+                    if id == without && number == 3 {
+                        continue;
+                    }
+                    let time = Ticks::new(i64::from(10 * number));
+                    match id {
+                        START => clr.start(start(number, 4, time)),
+                        END => clr.end(number, time),
+                        HEAP_STATS => clr.stats(time),
+                        _ => clr.restarting(time),
+                    }
+                }
+            }
+            [clr.skipped, clr.unended, clr.without_stats].map(|counted| counted.count)
         };
-        // What is done in another way at first is not judged.
-        suspension(&mut all, Some(2));
-        (0..4).for_each(|_| suspension(&mut all, None));
-        assert_eq!(all.clrs[&CLR].steps.count, 0);
-        suspension(&mut all, Some(1));
-        suspension(&mut all, Some(3));
-        suspension(&mut all, None);
-        assert_eq!(all.clrs[&CLR].steps.count, 2);
+        assert_eq!(of(0), [0, 0, 0]);
+        assert_eq!(of(START), [1, 0, 0]);
+        assert_eq!(of(END), [0, 1, 0]);
+        assert_eq!(of(HEAP_STATS), [0, 0, 1]);
+    }
+
+    #[test]
+    fn finalizer_finds_a_run_without_beginning_or_end() {
+        let of = |ids: &[u16]| {
+            let mut clr = Collections::default();
+            ids.iter().for_each(|id| clr.finalizer(*id, Ticks::new(5)));
+            clr.finalizers.count
+        };
+        assert_eq!(of(&[FINALIZED, FINALIZING, FINALIZED, FINALIZING]), 0);
+        assert_eq!(of(&[FINALIZING, FINALIZING]), 1);
+        assert_eq!(of(&[FINALIZED, FINALIZED]), 1);
     }
 
     #[test]
@@ -768,7 +948,7 @@ mod tests {
         let collect = |clr: &mut Collections, number: u32, ticks| {
             clr.rate.since += ticks;
             clr.start(start(number, 4, Ticks::new(number.into())));
-            clr.end(number);
+            clr.end(number, Ticks::new(1));
         };
         (1..=10).for_each(|number| collect(&mut clr, number, 30));
         clr.rate.since += 300;

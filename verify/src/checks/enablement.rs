@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, VERBOSE};
-use etl_control::controller::{Action, Collection, CommandLine, LineError, ProviderSpec};
+use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime, Unload, VERBOSE};
+use etl_control::controller::{
+    Action, Collection, CommandLine, KERNEL_SESSION, LineError, ProviderSpec,
+};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey, Variant};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
@@ -26,6 +28,8 @@ pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// Ids of PerfView's events about its sessions.
 mod perfview {
+    /// Its sessions are about to stop.
+    pub const STOP: u16 = 3;
     /// The name of a session.
     pub const SESSION_NAME: u16 = 11;
     /// How a session enables the CLR's runtime provider.
@@ -37,8 +41,15 @@ mod perfview {
 /// The keywords by which a rundown lists code.
 const CODE: u64 = LOADER | JIT | NGEN;
 
-/// The event of the kernel's event tracing about a session that enables a provider.
-const KERNEL_PROVIDER_ENABLED: u16 = 14;
+/// Ids of the kernel's events about event tracing.
+mod event_tracing {
+    /// A session was stopped.
+    pub const SESSION_STOPPED: u16 = 11;
+    /// A session enables a provider.
+    pub const PROVIDER_ENABLED: u16 = 14;
+    /// A session disables a provider.
+    pub const PROVIDER_DISABLED: u16 = 15;
+}
 
 etl_schema::named! {
     /// How an enablement is known.
@@ -69,6 +80,8 @@ pub struct Enabled {
     pub(crate) to: Option<Ticks>,
     /// When its session enabled the provider again or disabled it, if `truth.jsonl` states that.
     pub(crate) until: Option<FileTime>,
+    /// When its session was stopped, if `truth.jsonl` states that.
+    pub(crate) stopped: Option<FileTime>,
     /// Whether it applies to some processes or ids only: then a missing event proves nothing.
     pub(crate) is_limited: bool,
     /// Whether its session wrote none of the files: it made the provider raise events, but it does
@@ -229,6 +242,7 @@ impl Enabled {
             since: None,
             to: None,
             until: None,
+            stopped: None,
             is_limited: false,
             is_elsewhere: false,
             session: None,
@@ -301,6 +315,10 @@ pub(crate) struct RuntimeOn {
     core_jit: On,
     /// Unloads of methods.
     pub end_enumeration: On,
+    /// Loads of precompiled methods.
+    pub precompiled: Known,
+    /// Unloads of precompiled methods.
+    pub precompiled_unloads: Known,
 }
 
 impl RuntimeOn {
@@ -316,6 +334,8 @@ impl RuntimeOn {
                 ..admission.on(CLR_RUNTIME, JIT, VERBOSE)
             },
             end_enumeration: admission.on(CLR_RUNTIME, END_ENUMERATION, INFORMATIONAL),
+            precompiled: admission.known(CLR_RUNTIME, logs_precompiled_loads),
+            precompiled_unloads: admission.known(CLR_RUNTIME, logs_precompiled_unloads),
         }
     }
 }
@@ -337,7 +357,7 @@ impl RuntimeOn {
 }
 
 /// The SKU of .NET Core in the event about a runtime.
-const CORE_SKU: u16 = 2;
+pub(crate) const CORE_SKU: u16 = 2;
 
 /// Whether a process has a CLR of .NET Core, as far as an event states it.
 pub(crate) fn is_core(process: &Process) -> bool {
@@ -356,6 +376,21 @@ fn logs_framework_jit_loads(with: &Enablement) -> bool {
 fn logs_core_jit_loads(with: &Enablement) -> bool {
     let runtime = Runtime::from(CombinedEnablement::of([with])).in_core();
     runtime.method_load(Method::new(Code::Jitted)).is_some()
+}
+
+/// Whether an enablement of the runtime provider makes it log loads of precompiled methods.
+fn logs_precompiled_loads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with]));
+    runtime
+        .method_load(Method::new(Code::Precompiled))
+        .is_some()
+}
+
+/// Whether an enablement of the runtime provider makes it log unloads of precompiled methods.
+fn logs_precompiled_unloads(with: &Enablement) -> bool {
+    let runtime = Runtime::from(CombinedEnablement::of([with]));
+    let method = Method::new(Code::Precompiled);
+    runtime.method_unload(method, Unload::OwnerGone).is_some()
 }
 
 /// A kind of events that no known enablement of their provider admits.
@@ -387,8 +422,22 @@ pub struct Admission {
     pub enabled: Vec<Enabled>,
     /// Enablements by sessions that wrote none of the files.
     elsewhere: Vec<Enabled>,
+    /// Whether sessions that nobody declared may have enabled the declared providers as well.
+    has_other_sessions: bool,
     /// Sessions that the trace names.
     pub sessions: Vec<RecordedSession>,
+    /// Ends of sessions and enablements that the trace records.
+    ends: Vec<RecordedEnd>,
+}
+
+/// An event about the end of sessions, or of an enablement.
+#[derive(Clone, Debug)]
+struct RecordedEnd {
+    time: Ticks,
+    /// The session that ended; `None` for the sessions of PerfView.
+    session: Option<String>,
+    /// The provider that was disabled; `None` if the session ended.
+    provider: Option<Guid>,
 }
 
 /// A session that an event names.
@@ -400,14 +449,23 @@ pub(crate) struct RecordedSession {
     pub name: String,
 }
 
+/// What the user states about the sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Declaration {
+    /// How sessions enabled providers.
+    pub enabled: Vec<Enabled>,
+    /// Whether other sessions may have enabled these providers as well.
+    pub has_other_sessions: bool,
+}
+
 impl Admission {
     /// No events yet, with the enablements that the user declared, of a trace of an origin: a mask
     /// of 0 requests all keywords of ETW, and none of EventPipe.
     #[must_use]
-    pub fn new(declared: &[Enabled], clock: &Clock, origin: TraceOrigin) -> Self {
+    pub fn new(declaration: &Declaration, clock: &Clock, origin: TraceOrigin) -> Self {
         let mut enabled = Vec::new();
         let mut elsewhere = Vec::new();
-        for mut declared in declared.iter().cloned() {
+        for mut declared in declaration.enabled.iter().cloned() {
             if let Some(since) = declared.since {
                 declared.from = Some(clock.ticks_at(since));
             }
@@ -430,7 +488,9 @@ impl Admission {
             indexes: HashMap::default(),
             enabled,
             elsewhere,
+            has_other_sessions: declaration.has_other_sessions,
             sessions: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -471,7 +531,12 @@ impl Admission {
     pub(super) fn is_enablement(header: &EventHeader) -> bool {
         match header.provider {
             PERFVIEW => true,
-            KERNEL_EVENT_TRACING => header.descriptor.id == KERNEL_PROVIDER_ENABLED,
+            KERNEL_EVENT_TRACING => matches!(
+                header.descriptor.id,
+                event_tracing::SESSION_STOPPED
+                    | event_tracing::PROVIDER_ENABLED
+                    | event_tracing::PROVIDER_DISABLED
+            ),
             _ => false,
         }
     }
@@ -486,7 +551,12 @@ impl Admission {
             (PERFVIEW, perfview::PROVIDER_ENABLED) => {
                 self.provider_enabled(&mut payload, timestamp)
             }
+            (PERFVIEW, perfview::STOP) => self.add_end(timestamp, None, None),
             (PERFVIEW, _) => None,
+            (_, event_tracing::SESSION_STOPPED) => self.session_stopped(&mut payload, timestamp),
+            (_, event_tracing::PROVIDER_DISABLED) => {
+                self.provider_disabled(&mut payload, timestamp)
+            }
             _ => self.kernel_enablement(&mut payload, timestamp),
         };
     }
@@ -501,6 +571,7 @@ impl Admission {
                 since: None,
                 to: None,
                 until: None,
+                stopped: None,
                 is_limited: false,
                 is_elsewhere: false,
                 session: recorded.session,
@@ -551,6 +622,67 @@ impl Admission {
         Some(())
     }
 
+    fn add_end(
+        &mut self,
+        time: Ticks,
+        session: Option<String>,
+        provider: Option<Guid>,
+    ) -> Option<()> {
+        if self.ends.len() < Self::MAX_ENABLED {
+            self.ends.push(RecordedEnd {
+                time,
+                session,
+                provider,
+            });
+        }
+        Some(())
+    }
+
+    /// The kernel's event with a session's GUID, mode and name.
+    fn session_stopped(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let _session = payload.guid()?;
+        let _mode = payload.u32()?;
+        let name = text(payload.utf16z()?);
+        self.add_end(timestamp, Some(name), None)
+    }
+
+    /// The kernel's event with the provider's GUID and the session's name.
+    fn provider_disabled(&mut self, payload: &mut Cursor<'_>, timestamp: Ticks) -> Option<()> {
+        let provider = payload.guid()?;
+        let name = text(payload.utf16z()?);
+        self.add_end(timestamp, Some(name), Some(provider))
+    }
+
+    /// When the first recorded enablement of a provider ended, if the trace records that.
+    pub fn recorded_end(&self, provider: Guid) -> Option<Ticks> {
+        let recorded = self
+            .enablements(provider)
+            .filter(|(enabled, _)| enabled.source == EnablementSource::Recorded);
+        let (first, _) = recorded.min_by_key(|(enabled, _)| enabled.from)?;
+        let ends = self.ends.iter().filter(|end| self.is_end_of(end, first));
+        ends.map(|end| end.time).min()
+    }
+
+    /// Whether an event is about the end of an enablement. PerfView does not name the session in
+    /// its events about enablements: it is one of the sessions that it names before.
+    fn is_end_of(&self, end: &RecordedEnd, enabled: &Enabled) -> bool {
+        let is_of_provider = end
+            .provider
+            .is_none_or(|provider| provider == enabled.provider);
+        let is_of_session = match (&end.session, &enabled.session) {
+            (None, session) => session.is_none(),
+            (Some(ended), Some(session)) => ended == session,
+            (Some(ended), None) => self.is_named_by_perfview(ended),
+        };
+        is_of_provider && is_of_session && Some(end.time) > enabled.from
+    }
+
+    /// Whether PerfView names a session that enables providers.
+    fn is_named_by_perfview(&self, name: &str) -> bool {
+        let is_kernel = name.eq_ignore_ascii_case(KERNEL_SESSION);
+        !is_kernel && self.sessions.iter().any(|session| session.name == name)
+    }
+
     /// Providers with events, by GUID, with the kinds of their events.
     #[must_use]
     pub fn providers(&self) -> BTreeMap<Guid, Vec<(EventKey, Counted)>> {
@@ -594,6 +726,32 @@ impl Admission {
     pub fn source(&self, provider: Guid) -> Option<EnablementSource> {
         let (enabled, _) = self.enablements(provider).next()?;
         Some(enabled.source)
+    }
+
+    /// Whether the user declared all enablements of a provider: then what they do not request is
+    /// wrong, and what they request is missing if it is not there.
+    pub fn is_closed(&self, provider: Guid) -> bool {
+        !self.has_other_sessions && self.source(provider) == Some(EnablementSource::Declared)
+    }
+
+    /// All enablements of a provider with known masks, the ones of sessions that wrote none of the
+    /// files included.
+    pub fn all_enablements(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> {
+        let elsewhere = self.elsewhere.iter().filter_map(move |enabled| {
+            let with = enabled.with.as_ref()?;
+            (enabled.provider == provider).then_some((enabled, with))
+        });
+        self.enablements(provider).chain(elsewhere)
+    }
+
+    /// When the session of each declared enablement of a provider was stopped, the last of them;
+    /// `None` if that is not known of all.
+    pub fn stopped(&self, provider: Guid, clock: &Clock) -> Option<Ticks> {
+        let mut last = None;
+        for (enabled, _) in self.enablements(provider) {
+            last = last.max(Some(clock.ticks_at(enabled.stopped?)));
+        }
+        last
     }
 
     /// Whether a known enablement of a provider applies to some processes or ids only.
@@ -723,6 +881,13 @@ fn text(units: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn declare(enabled: &[Enabled]) -> Declaration {
+        Declaration {
+            enabled: enabled.to_vec(),
+            has_other_sessions: false,
+        }
+    }
+
     #[test]
     fn parse_reads_provider_mask_and_level() {
         let parsed = |text: &str| Enabled::parse(text).unwrap().remove(0);
@@ -757,6 +922,38 @@ mod tests {
     }
 
     #[test]
+    fn recorded_end_is_the_end_of_the_session_that_enabled_first() {
+        let clock = Clock::assumed(Ticks::new(0));
+        let enable = |admission: &mut Admission, time: i64, session: Option<&str>| {
+            let recorded = RecordedEnablement {
+                session: session.map(str::to_owned),
+                ..RecordedEnablement::new(5, 0x98)
+            };
+            admission.add_recorded(CLR_RUNTIME, Ticks::new(time), recorded);
+        };
+        let name = |name: &str| Some(name.to_owned());
+        // PerfView stops its sessions, and enables the provider again for its rundown.
+        let mut perfview = Admission::new(&declare(&[]), &clock, TraceOrigin::Etw);
+        enable(&mut perfview, 10, None);
+        assert_eq!(perfview.recorded_end(CLR_RUNTIME), None);
+        perfview.add_end(Ticks::new(5), None, None);
+        perfview.add_end(Ticks::new(20), None, None);
+        enable(&mut perfview, 30, None);
+        perfview.add_end(Ticks::new(40), None, None);
+        assert_eq!(perfview.recorded_end(CLR_RUNTIME), Some(Ticks::new(20)));
+        assert_eq!(perfview.recorded_end(CLR_RUNDOWN), None);
+        // The kernel names the session that stopped, or the provider that it disabled.
+        let mut named = Admission::new(&declare(&[]), &clock, TraceOrigin::Etw);
+        enable(&mut named, 10, Some("clr"));
+        named.add_end(Ticks::new(15), name("other"), None);
+        named.add_end(Ticks::new(20), name("clr"), Some(CLR_RUNDOWN));
+        assert_eq!(named.recorded_end(CLR_RUNTIME), None);
+        named.add_end(Ticks::new(30), name("clr"), None);
+        named.add_end(Ticks::new(25), name("clr"), Some(CLR_RUNTIME));
+        assert_eq!(named.recorded_end(CLR_RUNTIME), Some(Ticks::new(25)));
+    }
+
+    #[test]
     fn on_since_sees_a_break_between_enablements_of_a_session() {
         let clock = Clock::assumed(Ticks::new(1_000));
         let enabled = |any, since, until| Enabled {
@@ -770,7 +967,7 @@ mod tests {
             enabled(0x98, FileTime::new(300), Some(FileTime::new(400))),
             enabled(0x18, FileTime::new(400), Some(FileTime::new(500))),
         ];
-        let admission = Admission::new(&history, &clock, TraceOrigin::Etw);
+        let admission = Admission::new(&declare(&history), &clock, TraceOrigin::Etw);
         let on = |keyword, at| {
             admission
                 .on(CLR_RUNTIME, keyword, INFORMATIONAL)
@@ -787,21 +984,19 @@ mod tests {
         );
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
-        let both = Admission::new(&[&history[..], &[other]].concat(), &clock, TraceOrigin::Etw);
+        let both = declare(&[&history[..], &[other]].concat());
+        let both = Admission::new(&both, &clock, TraceOrigin::Etw);
         assert_eq!(
             both.on(CLR_RUNTIME, 0x80, INFORMATIONAL)
                 .since(clock.ticks_at(FileTime::new(450))),
             Some(Ticks::MIN)
         );
         // Without an end, it lasts.
-        let admission = Admission::new(
-            &[
-                enabled(0x98, FileTime::new(100), None),
-                enabled(0x8, FileTime::new(200), None),
-            ],
-            &clock,
-            TraceOrigin::Etw,
-        );
+        let lasting = [
+            enabled(0x98, FileTime::new(100), None),
+            enabled(0x8, FileTime::new(200), None),
+        ];
+        let admission = Admission::new(&declare(&lasting), &clock, TraceOrigin::Etw);
         assert_eq!(
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
@@ -819,7 +1014,7 @@ mod tests {
             };
             let declared = Enabled::declared(CLR_RUNTIME, with);
             let clock = Clock::assumed(Ticks::new(1_000));
-            let admission = Admission::new(&[declared], &clock, TraceOrigin::Etw);
+            let admission = Admission::new(&declare(&[declared]), &clock, TraceOrigin::Etw);
             admission
                 .on(CLR_RUNTIME, 0x10, INFORMATIONAL)
                 .since(Ticks::new(9))
@@ -835,7 +1030,7 @@ mod tests {
         let clock = Clock::assumed(Ticks::new(1_000));
         let since = |level, event_level| {
             let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
-            let mut admission = Admission::new(&[declared], &clock, TraceOrigin::Etw);
+            let mut admission = Admission::new(&declare(&[declared]), &clock, TraceOrigin::Etw);
             let key = Key {
                 provider: CLR_RUNTIME,
                 keyword: 0x10,

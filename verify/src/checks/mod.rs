@@ -3,7 +3,7 @@
 
 mod activity;
 mod classic;
-mod collections;
+pub(crate) mod collections;
 pub(crate) mod enablement;
 pub(crate) mod infer;
 mod kernel_stacks;
@@ -35,7 +35,7 @@ use activity::Activities;
 pub(crate) use activity::Balance;
 use classic::ClassicCounts;
 use collections::{Collections, Collectors};
-use enablement::{Admission, Enabled, RuntimeOn};
+use enablement::{Admission, Declaration, RuntimeOn};
 use kernel_stacks::KernelStacks;
 use kinds::Kinds;
 use losses::Losses;
@@ -267,7 +267,7 @@ pub(crate) struct RecordChecks<'a> {
 impl<'a> RecordChecks<'a> {
     /// No records yet. `progress` is called with the bytes that were read since the last call.
     pub fn new(
-        declared: &[Enabled],
+        declared: &Declaration,
         recording: RecordedBy<'_>,
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,

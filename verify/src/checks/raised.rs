@@ -3,10 +3,13 @@
 //! Level and keywords of an event do not decide this alone: whether a rundown is requested at all,
 //! or whether unloads are logged, depends on keywords that the events do not have.
 
-use etl_control::clr::{Code, Form, Method, Rundown, Runtime, Unload, VERBOSE};
+use etl_control::clr::{Code, Form, INFORMATIONAL, Method, Rundown, Runtime, Unload, VERBOSE};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_schema::clr::Enumeration;
-use etl_schema::clr::keyword::{OVERRIDE_NGEN, START_ENUMERATION};
+use etl_schema::clr::keyword::{
+    COMPILATION, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN,
+    PERF_TRACK, STACK, START_ENUMERATION, START_RUNDOWN, THREADING,
+};
 use etl_schema::views::clr::Change;
 
 use etl_analysis::machine::{Counted, MethodSign, SignCount};
@@ -106,14 +109,16 @@ impl Raised {
         }
     }
 
-    /// Whether the CLR raises method events with this sign.
-    fn raises_sign(self, sign: MethodSign) -> bool {
+    /// Whether the CLR of a process raises method events with this sign.
+    fn raises_sign(self, ProcessSign { count, is_captured }: ProcessSign) -> bool {
+        let sign = count.sign;
         let method = Method::from_flags(sign.flags);
         let forms = match sign.change {
             Change::Load => {
-                let captured = self
-                    .captured
-                    .and_then(|captured| captured.method_load(method));
+                let captured = match self.captured {
+                    Some(captured) if is_captured => captured.method_load(method),
+                    _ => None,
+                };
                 [self.runtime.method_load(method), captured]
             }
             Change::Unload => [Unload::Destroyed, Unload::OwnerGone]
@@ -137,13 +142,13 @@ impl Raised {
     pub fn contradictions(
         self,
         events: impl Iterator<Item = (EventKey, Counted)>,
-        signs: impl Iterator<Item = SignCount>,
+        signs: impl Iterator<Item = ProcessSign>,
     ) -> Vec<Contradiction> {
         let mut ids = Vec::new();
         let mut out = Vec::new();
         let is_rundown = self.provider.is_rundown();
         let signs: Vec<_> = signs
-            .filter(|count| matches!(count.sign.change, Change::Rundown(_)) == is_rundown)
+            .filter(|sign| matches!(sign.count.sign.change, Change::Rundown(_)) == is_rundown)
             .collect();
         for (event, counted) in events {
             if self.raises(event) || self.raises_all_signs(&signs, event.id) {
@@ -154,26 +159,73 @@ impl Raised {
                 provider: self.provider,
                 id: event.id,
             };
-            let what = format!("{} (id {})", kind.name(), event.id);
-            add(&mut out, what, counted);
+            add(
+                &mut out,
+                Contradiction {
+                    what: format!("{} (id {})", kind.name(), event.id),
+                    raised: RaisedThing::Event(event),
+                    counted,
+                },
+            );
         }
-        for SignCount { sign, counted, .. } in signs {
-            if !ids.contains(&event_id(sign)) && !self.raises_sign(sign) {
-                add(&mut out, words(sign), counted);
+        for sign in signs {
+            let SignCount { sign: of, counted } = sign.count;
+            if ids.contains(&event_id(of)) || self.raises_sign(sign) {
+                continue;
             }
+            add(
+                &mut out,
+                Contradiction {
+                    what: words(of),
+                    raised: RaisedThing::Method(of),
+                    counted,
+                },
+            );
         }
         out
     }
 
     /// Whether an event has method signs and the CLR raises all of them. Signs contain more than
     /// the event's key: they show whether their session may have had a lower level.
-    fn raises_all_signs(self, signs: &[SignCount], id: u16) -> bool {
+    fn raises_all_signs(self, signs: &[ProcessSign], id: u16) -> bool {
         let mut signs = signs
             .iter()
-            .filter(|count| event_id(count.sign) == id)
+            .filter(|sign| event_id(sign.count.sign) == id)
             .peekable();
-        signs.peek().is_some() && signs.all(|count| self.raises_sign(count.sign))
+        signs.peek().is_some() && signs.all(|&sign| self.raises_sign(sign))
     }
+
+    /// Whether the CLR raises what contradicted other enablements.
+    fn raises_thing(self, thing: RaisedThing) -> bool {
+        match thing {
+            RaisedThing::Event(event) => self.raises(event),
+            RaisedThing::Method(sign) => self.raises_sign(ProcessSign {
+                count: SignCount {
+                    sign,
+                    counted: Counted::default(),
+                },
+                is_captured: false,
+            }),
+        }
+    }
+}
+
+/// The method events of a process with one sign.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessSign {
+    /// The events.
+    pub count: SignCount,
+    /// Whether a session requested the state of a CLR of the process (capture state).
+    pub is_captured: bool,
+}
+
+/// Events that the CLR raises under the same conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaisedThing {
+    /// Events of a kind.
+    Event(EventKey),
+    /// Method events with a sign.
+    Method(MethodSign),
 }
 
 /// Events that the CLR does not raise.
@@ -181,15 +233,100 @@ impl Raised {
 pub struct Contradiction {
     /// The events, in words.
     pub what: String,
+    /// The first of them.
+    pub raised: RaisedThing,
     /// The number of events, and the time of the first.
     pub counted: Counted,
 }
 
+/// The smallest change of masks and levels with which the CLR raises an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// Keywords that are missing.
+    pub keywords: u64,
+    /// Keywords that prevent it.
+    pub without: u64,
+    /// The level of the session, if it has to be another one.
+    pub level: Option<u8>,
+}
+
+impl Correction {
+    const NONE: Correction = Correction {
+        keywords: 0,
+        without: 0,
+        level: None,
+    };
+
+    /// The change of the enablements of a provider; `None` if no small one is enough.
+    pub fn of<'a>(
+        provider: ClrProvider,
+        enablements: impl Iterator<Item = &'a Enablement> + Clone,
+        thing: RaisedThing,
+    ) -> Option<Self> {
+        Correction::all(provider).into_iter().find(|correction| {
+            let corrected: Vec<Enablement> =
+                enablements.clone().map(|e| correction.apply(e)).collect();
+            Raised::of(provider, corrected.iter()).is_some_and(|raised| raised.raises_thing(thing))
+        })
+    }
+
+    fn apply(self, enablement: &Enablement) -> Enablement {
+        Enablement {
+            any: (mask(enablement) | self.keywords) & !self.without,
+            level: self.level.unwrap_or(enablement.level),
+            ..enablement.clone()
+        }
+    }
+
+    /// The changes that are tried, the smallest first.
+    fn all(provider: ClrProvider) -> Vec<Correction> {
+        let enumerations = match provider {
+            ClrProvider::Runtime => [START_ENUMERATION, END_ENUMERATION],
+            ClrProvider::Rundown => [START_RUNDOWN, END_RUNDOWN],
+        };
+        let others = [
+            LOADER,
+            JIT,
+            NGEN,
+            IL_MAP,
+            STACK,
+            THREADING,
+            PERF_TRACK,
+            COMPILATION,
+        ];
+        let bits: Vec<u64> = enumerations.into_iter().chain(others).collect();
+        let mut additions = bits.clone();
+        for (index, first) in bits.iter().enumerate() {
+            additions.extend(bits.iter().skip(index + 1).map(|second| first | second));
+        }
+        let of_level = |level| Correction {
+            level: Some(level),
+            ..Correction::NONE
+        };
+        let mut all = vec![of_level(VERBOSE), of_level(INFORMATIONAL)];
+        all.push(Correction {
+            without: OVERRIDE_NGEN,
+            ..Correction::NONE
+        });
+        for level in [None, Some(VERBOSE)] {
+            all.extend(additions.iter().map(|&keywords| Correction {
+                keywords,
+                level,
+                ..Correction::NONE
+            }));
+        }
+        all
+    }
+}
+
 /// Adds to the count of the same words.
-fn add(out: &mut Vec<Contradiction>, what: String, counted: Counted) {
-    match out.iter_mut().find(|other| other.what == what) {
-        Some(same) => merge(&mut same.counted, counted),
-        None => out.push(Contradiction { what, counted }),
+fn add(out: &mut Vec<Contradiction>, contradiction: Contradiction) {
+    match out
+        .iter_mut()
+        .find(|other| other.what == contradiction.what)
+    {
+        Some(same) => merge(&mut same.counted, contradiction.counted),
+        None => out.push(contradiction),
     }
 }
 
@@ -283,12 +420,15 @@ mod tests {
     fn masks_of_the_documents_contradict_a_whole_end_rundown() {
         let methods = [sign(END, PRECOMPILED, true), sign(END, JITTED, true)];
         let methods = || {
-            methods.iter().map(|&sign| SignCount {
-                sign,
-                counted: Counted {
-                    count: 1,
-                    first: Some(Ticks::new(8)),
+            methods.iter().map(|&sign| ProcessSign {
+                count: SignCount {
+                    sign,
+                    counted: Counted {
+                        count: 1,
+                        first: Some(Ticks::new(8)),
+                    },
                 },
+                is_captured: false,
             })
         };
         for mask in [0x138, 0x178, 0x20138, 0] {
@@ -305,7 +445,7 @@ mod tests {
         }
         let found = raised(Rundown, &[(5, 0x118)]);
         let found = found.contradictions(end_rundown().into_iter(), methods());
-        let [Contradiction { what, counted }] = &found[..] else {
+        let [Contradiction { what, counted, .. }] = &found[..] else {
             panic!("{found:?}")
         };
         assert_eq!(
@@ -343,19 +483,57 @@ mod tests {
         ];
         for (provider, session, sign, expected) in cases {
             let found = raised(provider, &[session]);
-            assert_eq!(found.raises_sign(sign), expected, "{session:?} {sign:?}");
+            assert_eq!(
+                found.raises_thing(RaisedThing::Method(sign)),
+                expected,
+                "{session:?} {sign:?}"
+            );
         }
+    }
+
+    #[test]
+    fn correction_is_the_smallest_change_of_a_mask() {
+        let key = |id, keyword| {
+            RaisedThing::Event(EventKey {
+                id,
+                level: 4,
+                keyword,
+            })
+        };
+        let of = |provider, (level, any), thing| {
+            let session = Enablement::new(level, any);
+            let found = Correction::of(provider, [session].iter(), thing);
+            found.map(|found| (found.keywords, found.without, found.level))
+        };
+        let added = |keywords| Some((keywords, 0, None));
+        assert_eq!(of(Rundown, (5, 0xB8), key(148, 0x2_0038)), added(0x100));
+        assert_eq!(of(Rundown, (5, 0x138), key(147, 0x2_0038)), added(0x40));
+        assert_eq!(of(Rundown, (5, 0x30), key(154, 8)), added(0x108));
+        let method = |change, flags, named| RaisedThing::Method(sign(change, flags, named));
+        let end = method(END, JITTED, true);
+        assert_eq!(of(Rundown, (4, 0x138), end), Some((0, 0, Some(5))));
+        assert_eq!(of(Rundown, (5, 0x128), end), added(0x10));
+        let plain = method(END, JITTED, false);
+        assert_eq!(of(Rundown, (5, 0x138), plain), Some((0, 0, Some(4))));
+        let load = method(Change::Load, PRECOMPILED, true);
+        assert_eq!(of(Runtime, (5, 0x30), load), added(0x40));
+        assert_eq!(of(Runtime, (5, 0x4_0060), load), Some((0, 0x4_0000, None)));
+        let unload = method(Change::Unload, JITTED, true);
+        assert_eq!(of(Runtime, (5, 0x18), unload), added(0x80));
+        assert_eq!(of(Runtime, (4, 0x8), unload), Some((0x90, 0, Some(5))));
     }
 
     #[test]
     fn of_combines_the_sessions() {
         let both = raised(Runtime, &[(4, 0x10), (5, 0x10)]);
         for named in [true, false] {
-            assert!(both.raises_sign(sign(Change::Load, JITTED, named)));
+            let load = sign(Change::Load, JITTED, named);
+            assert!(both.raises_thing(RaisedThing::Method(load)));
         }
         // While only the first is enabled, nothing turns NGen off.
         let both = raised(Runtime, &[(5, 0x60), (5, 0x4_0010)]);
-        assert!(both.raises_sign(sign(Change::Load, PRECOMPILED, true)));
+        let load = sign(Change::Load, PRECOMPILED, true);
+        assert!(both.raises_thing(RaisedThing::Method(load)));
         assert!(Raised::of(Rundown, [].iter()).is_none());
     }
 

@@ -37,6 +37,11 @@ pub(crate) struct Sampling {
     sign_ticks: i64,
     /// When the kernel's session stated that it logs processes.
     logs_processes: Option<Ticks>,
+    /// Whether the last masks that the session ended had processes.
+    ends_processes: bool,
+    /// When the kernel's session stated that it no longer logs processes: its lists of the end come
+    /// just before.
+    processes_ended: Option<Ticks>,
     /// Reads the first two group masks of a session.
     masks: FieldReader<2>,
     /// Reads source and interval; the three events about intervals have the same fields.
@@ -74,8 +79,10 @@ pub(crate) struct Processor {
     pub first: Ticks,
     /// Time of the last.
     pub last: Ticks,
-    /// The longest time without a sample between the first and the last.
+    /// The longest time without a sample between the first and the last in which it worked.
     pub gap: Gap,
+    /// The longest time without a sample between the first and the last.
+    pub longest: Gap,
     /// Signs of work since the last sample, as in [`Gap`].
     signs: u64,
     /// Ticks for which it ran threads since the last sample.
@@ -100,11 +107,11 @@ struct Running {
 /// The most frequent distances between samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peak {
-    /// The number of these distances.
+    /// The number of these distances, and of distances that are a few percent shorter or longer.
     pub count: u64,
-    /// The shortest of them, in ticks.
+    /// The shortest of the most frequent distances, in ticks.
     pub shortest: f64,
-    /// The longest of them, in ticks.
+    /// The longest of the most frequent distances, in ticks.
     pub longest: f64,
 }
 
@@ -172,6 +179,8 @@ impl Sampling {
             requested: None,
             sign_ticks: (frequency / 100).max(1),
             logs_processes: None,
+            ends_processes: false,
+            processes_ended: None,
             masks: FieldReader::of_hook(hook::EXTENSION, ["GroupMask1", "GroupMask2"]),
             intervals: FieldReader::of_hook(hook::COLLECTION_START, ["Source", "NewInterval"]),
         }
@@ -189,6 +198,7 @@ impl Sampling {
             hook,
             hook::CSWITCH
                 | hook::EXTENSION
+                | hook::GROUP_MASKS_END
                 | hook::SET_INTERVAL
                 | hook::COLLECTION_START
                 | hook::COLLECTION_END
@@ -235,10 +245,18 @@ impl Sampling {
                 };
                 if masks.uint(0).is_some_and(|mask| mask & PROCESS != 0) {
                     self.logs_processes.get_or_insert(time);
+                } else if self.ends_processes {
+                    self.processes_ended = Some(time);
                 }
+                self.ends_processes = false;
                 if masks.uint(1).is_some_and(|mask| mask & PROFILE != 0) {
                     self.requested.get_or_insert(time);
                 }
+            }
+            hook::GROUP_MASKS_END => {
+                let masks = self.masks.read(record);
+                let old = masks.and_then(|masks| masks.uint(0));
+                self.ends_processes = old.is_some_and(|mask| mask & PROCESS != 0);
             }
             _ => self.interval_event(record, hook, time),
         }
@@ -272,6 +290,11 @@ impl Sampling {
     /// When the kernel's session states that it logs processes.
     pub fn logs_processes(&self) -> Option<Ticks> {
         self.logs_processes
+    }
+
+    /// When the kernel's session states that it no longer logs processes.
+    pub fn processes_ended(&self) -> Option<Ticks> {
+        self.processes_ended
     }
 
     /// The interval between samples that the session states, in 100 ns.
@@ -313,10 +336,13 @@ impl Sampling {
             .map(|counts| counts.iter().sum::<u64>())
             .enumerate();
         let (first, count) = windows.max_by_key(|&(_, count)| count)?;
+        // Among equal windows the last is found, which begins with the most frequent step.
+        let in_window = (first..first + WIDTH).rev();
+        let usual = in_window.max_by_key(|&step| steps.get(step).copied())?;
         Some(Peak {
             count,
-            shortest: Distances::start(first),
-            longest: Distances::start(first + WIDTH),
+            shortest: Distances::start(usual),
+            longest: Distances::start(usual + 1),
         })
     }
 
@@ -335,6 +361,9 @@ impl Processor {
         if self.count > 0 {
             let ticks = time.saturating_since(self.last);
             self.distances.add(ticks);
+            if ticks > self.longest.ticks() {
+                self.longest = self.open_gap(time);
+            }
             if self.signs > 0 && ticks > self.gap.ticks() {
                 self.gap = self.open_gap(time);
             }

@@ -338,6 +338,7 @@ fn parts(tally: &Tally) -> Vec<Bar> {
         ("image", "image, PDB known", tally.identified),
         ("unknown-image", "image, PDB not known", not_identified),
         ("miss", "unresolved", tally.unresolved),
+        ("absent", "native, not recorded", tally.not_recorded),
     ];
     let mut bars = Vec::new();
     let mut x = 0.0;

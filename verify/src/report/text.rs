@@ -164,6 +164,13 @@ fn table(indent: &str, coverage: &Coverage) -> String {
             resolved(&tally),
         ));
     }
+    let rows = coverage.rows();
+    let not_recorded: u64 = rows.iter().map(|row| row.tally.not_recorded).sum();
+    if not_recorded > 0 {
+        out.push_str(&format!(
+            "{indent}{not_recorded} addresses of native code: no session recorded its images\n"
+        ));
+    }
     out
 }
 

@@ -108,9 +108,12 @@ impl Report {
     }
 }
 
-/// The share of addresses that resolve.
+/// The share of addresses that resolve; `-` if no session recorded what could name any.
 pub(super) fn resolved(t: &Tally) -> String {
-    percent(t.frames.saturating_sub(t.unresolved), t.frames)
+    if t.recorded() == 0 && t.frames > 0 {
+        return "-".to_owned();
+    }
+    percent(t.resolved(), t.recorded())
 }
 
 /// Microseconds as milliseconds or seconds.

@@ -2,6 +2,7 @@
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Rule, plural};
+use crate::checks::collections::Collections;
 use crate::checks::{ClrCollections, Facts};
 use crate::finding::{Found, Severity};
 use etl_analysis::files::Session;
@@ -13,8 +14,9 @@ use etl_schema::providers::CLR_RUNTIME;
 
 pub(super) const INCOMPLETE: Rule = Rule {
     id: "gc.incomplete",
-    statement: "Collections have consecutive numbers, each one that starts ends, each suspension \
-                ends with a restart, and no kind of event that comes with each is absent.",
+    statement: "Collections have consecutive numbers, each one that starts ends and has heap \
+                statistics, each suspension has its four events, each run of finalizers has both, \
+                and no kind of event that comes with each is absent.",
     severity: Severity::Warning,
     source: "what the CLR logs",
     protocol: &[],
@@ -97,6 +99,16 @@ fn missing_events(check: &mut Check<'_>, clr: &ClrCollections<'_>) {
             "events of suspensions are missing",
         ),
         (
+            paired(collections, collections.without_stats),
+            "collection has no heap statistics",
+            "collections have no heap statistics",
+        ),
+        (
+            paired(collections, collections.finalizers),
+            "run of finalizers is halved",
+            "runs of finalizers are halved",
+        ),
+        (
             unmatched,
             "start is doubled or halved",
             "starts are doubled or halved",
@@ -120,6 +132,15 @@ fn missing_events(check: &mut Check<'_>, clr: &ClrCollections<'_>) {
         missing.join(", ")
     );
     report(check, clr, first, message).unless_lost(Some(first), None);
+}
+
+/// Events that come in pairs; none if several sessions recorded them, since pairs are then mixed.
+fn paired(collections: &Collections, counted: Counted) -> Counted {
+    if collections.is_doubled() {
+        Counted::default()
+    } else {
+        counted
+    }
 }
 
 /// Whether events at a time were never recorded, or were overwritten: a ring has the events of each

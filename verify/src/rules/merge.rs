@@ -7,6 +7,7 @@ use etl_control::controller::KERNEL_SESSION;
 use etl_format::Ticks;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
+use etl_schema::providers::CLR_RUNTIME;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
 use super::rundown::coverage::{are_unrelated, is_any_missing};
@@ -76,7 +77,8 @@ pub(super) const GAP: Rule = Rule {
     source: "merging",
     protocol: &["M2"],
     meaning: "Between the two, no loads and no compilations were recorded: what was loaded then is \
-              listed by the rundown without a time, what was unloaded is unknown.",
+              listed by the rundown without a time, what was unloaded is unknown. PerfView always \
+              stops its session first, and lists what is left right after it: then this is a note.",
     remedy: "Start the rundown session first, wait until it is complete, then stop the runtime \
              session:",
     commands: RECORDING,
@@ -99,10 +101,19 @@ fn gap(check: &mut Check<'_>) {
         .min()
         .unwrap_or(listed.first);
     let sessions = clr_sessions(facts);
-    let Some(end) = runtime_end(&sessions, runtime.last) else {
-        return;
+    let declared = facts.admission.stopped(CLR_RUNTIME, facts.machine.clock());
+    let recorded = facts.admission.recorded_end(CLR_RUNTIME);
+    let mut severity = GAP.severity;
+    let end = match declared {
+        Some(stopped) => Some(stopped.max(runtime.last)),
+        None if sessions.len() < 2 => {
+            severity = Severity::Note;
+            recorded
+        }
+        None => runtime_end(&sessions, runtime.last),
     };
-    if sessions.len() < 2 || end >= rundown {
+    let Some(end) = end else { return };
+    if end >= rundown {
         return;
     }
     let clock = facts.machine.clock();
@@ -112,7 +123,7 @@ fn gap(check: &mut Check<'_>) {
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
     );
-    check.report(message).at(Some(end));
+    check.report(message).at(Some(end)).severity(severity);
 }
 
 /// When the runtime's session ended: it is among the sessions that began before the last runtime
@@ -205,10 +216,14 @@ fn no_common_process(check: &mut Check<'_>) {
         Severity::Warning
     };
     let message = "no process has both events of the runtime and a rundown";
-    check
+    let is_certain = is_any_missing(check);
+    let found = check
         .report(message.to_owned())
         .severity(severity)
         .unless_lost(None, None);
+    if !is_certain {
+        found.undecided("the processes of the runtime session may have ended before the rundown");
+    }
 }
 
 pub(super) const NO_IMAGE_IDS: Rule = Rule {

@@ -85,6 +85,7 @@ impl<'a> Check<'a> {
             if count > 0 {
                 self.report(message(count))
                     .about(process, first)
+                    .amount(count)
                     .unless_lost(None, first);
             }
         }
@@ -132,9 +133,9 @@ pub const RULES: &[Rule] = &[
     file::header::POINTER_SIZE,
     file::losses::OVERWRITTEN,
     file::header::CLOCK,
-    filter::NOT_ENABLED,
-    filter::MISSING_LOADS,
-    filter::SILENT_PROCESS,
+    filter::not_enabled::NOT_ENABLED,
+    filter::missing_loads::MISSING_LOADS,
+    filter::silent_process::SILENT_PROCESS,
     rundown::coverage::NONE,
     rundown::coverage::MISSING,
     rundown::brackets::UNCLOSED,

@@ -7,7 +7,7 @@ use etl_schema::views::clr::{self, Change, Method};
 use super::{CodeOverlap, Jitting, LastModule, Process};
 use crate::address::{Added, Tag};
 use crate::counted::Span;
-use crate::machine::runtime::{Listing, listed_by};
+use crate::machine::runtime::{Bracket, Clr, Listing, listed_by};
 use crate::machine::signs::MethodSign;
 
 /// An item of a CLR that rundowns list.
@@ -66,6 +66,9 @@ impl Process {
             clr::Event::Complete(kind) => self.complete(kind, context),
             clr::Event::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
+                if clr.sku.is_some_and(|before| before != sku) {
+                    self.contradictions.add(timestamp);
+                }
                 clr.version = Some(version);
                 clr.sku = Some(sku);
                 self.runtime_event(is_rundown, context);
@@ -154,6 +157,7 @@ impl Process {
         clr.started.get_or_insert(context.time);
         // It starts before it loads anything.
         if clr.has_loaded() {
+            clr.is_stated_late = true;
             self.listing = Some(context.tid);
         }
     }
@@ -177,6 +181,11 @@ impl Process {
         let mark = self.inside(change, context);
         let clr = self.clrs.entry(context.instance).or_default();
         if part.module != 0 {
+            // A module is loaded before it is used in a domain.
+            let is_first = !clr.modules.contains(part.module);
+            if is_first && change == Change::Load && clr.started.is_some() {
+                clr.used_first += 1;
+            }
             clr.method_modules.entry(part.module).or_default();
             clr.modules.note_domain(part.module, change);
         }
@@ -199,6 +208,14 @@ impl Process {
         let mark = self.inside(change, context);
         let clr = self.clrs.entry(context.instance).or_default();
         if kind == ItemKind::Module && !is_listing(change) {
+            let is_used = clr
+                .domain_parts
+                .range((id, 0)..=(id, u64::MAX))
+                .next()
+                .is_some();
+            if change == Change::Load && !is_used {
+                clr.loaded_first += 1;
+            }
             clr.module_changed(id, change);
         }
         let items = match kind {
@@ -228,8 +245,15 @@ impl Process {
         if listing.again {
             self.loaded_twice.add(context.time);
         }
+
         if listing.unknown {
             clr.unloads_unknown.add(context.time);
+        }
+        if listing.unloaded_again {
+            self.unloaded_twice.add(context.time);
+        }
+        if listing.late {
+            self.note_late_load(context);
         }
         if change == Change::Unload {
             self.last_module = None;
@@ -249,7 +273,7 @@ impl Process {
         let module = LastModule {
             id: method.module,
             instance: context.instance,
-            has_names: method.is_named(),
+            has_names: has_name(method),
         };
         if method.module != 0 && self.last_module != Some(module) {
             self.last_module = Some(module);
@@ -278,6 +302,16 @@ impl Process {
         self.last_load.insert(context.tid, context.time);
         tag.bits |= Tag::LOADED;
         let from = if is_listed { None } else { Some(context.time) };
+        // Precompiled code is listed before it is prepared, which is its load.
+        if method.is_jitted()
+            && !is_listed
+            && let Some(known) = self.code.now(method.start)
+            && known.id == tag.id
+            && known.bits & (Tag::AT_START | Tag::AT_END) != 0
+            && !known.has(Tag::LOADED)
+        {
+            self.note_late_load(context);
+        }
         let added = self.code.add(method.start, method.size.into(), from, tag);
         self.added(added, method.start, context.time);
         let was_loaded = match added {
@@ -353,11 +387,35 @@ impl Process {
         self.list(mark, context.time, listing, |counts| &mut counts.methods);
     }
 
+    /// Something is loaded that a rundown listed before. Loads that race with the rundown, and what
+    /// a CLR lists when its state is requested, are not noted.
+    fn note_late_load(&mut self, context: LogContext) {
+        let is_requested = self
+            .clrs
+            .get(&context.instance)
+            .is_some_and(Clr::is_requested);
+        let of_clr = |bracket: &&Bracket| bracket.instance == context.instance;
+        let closed = self
+            .brackets
+            .iter()
+            .filter(of_clr)
+            .filter_map(|bracket| bracket.closed);
+        let earliest = closed.min();
+        let is_late = earliest
+            .is_some_and(|closed| context.time.saturating_since(closed) > self.second / 100);
+        if is_late && !is_requested && self.listing != Some(context.tid) {
+            self.loaded_after_listing.add(context.time);
+        }
+    }
+
     /// The module of methods, at the first of its methods that come one after the other.
     fn module_of_methods(&mut self, change: Change, method: &Method<'_>, context: LogContext) {
         let clr = self.clrs.entry(context.instance).or_default();
         clr.method_modules.entry(method.module).or_default();
-        if !method.is_named() {
+        if change == Change::Rundown(Enumeration::End) {
+            clr.listed_method_modules.insert(method.module);
+        }
+        if !has_name(method) {
             clr.unnamed_modules.insert(method.module);
         }
         let unloaded = clr.modules.get(method.module).and_then(|module| module.to);
@@ -401,8 +459,8 @@ impl Process {
             }
             Some(_) => {}
             None => {
-                // What was being compiled when the recording began is done after a while.
-                let first = self.clr_span.map_or(context.time, |span| span.first);
+                // What was being compiled when the provider was enabled is done after a while.
+                let first = self.first_runtime.unwrap_or(context.time);
                 let settling = self.second.saturating_mul(2);
                 let is_settled = context.time.saturating_since(first) > settling;
                 if is_settled || self.is_seen_from_start() {
@@ -439,10 +497,15 @@ fn is_listing(change: Change) -> bool {
     matches!(change, Change::Rundown(_))
 }
 
+/// Whether an event has a name of the method that is not empty.
+fn has_name(method: &Method<'_>) -> bool {
+    method.is_named() && method.text().is_none_or(|text| !text.name.is_empty())
+}
+
 /// The facts about the code of a method in an event.
 fn method_bits(method: &Method<'_>) -> u8 {
     let mut bits = 0;
-    if method.is_named() {
+    if has_name(method) {
         bits |= Tag::NAMED;
     }
     if method.is_jitted() {
@@ -485,7 +548,7 @@ mod tests {
     fn jitted_takes_a_clock_of_any_rate() {
         for second in [0, 1, i64::MAX / 4, i64::MAX] {
             let mut process = Process::with_clock(ProcessId::new(1), second);
-            process.clr_span = Some(Span::new(Ticks::MIN, Ticks::new(0)));
+            process.first_runtime = Some(Ticks::MIN);
             let context = LogContext {
                 instance: 0,
                 time: Ticks::MAX,

@@ -10,6 +10,9 @@ use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::schemas::SchemaArgs;
 
+/// Memory for the row of an activity, with its text in the report.
+const ROW_BYTES: u64 = 512;
+
 /// Arguments of `etlkit analyze activities`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -25,7 +28,7 @@ pub(super) struct Args {
 /// Prints activities, and their sums by name.
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let field = args.by.as_deref();
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.report.recording.input)?;
     let args = &args.report;
     let analyzed = args.recording.analyze(|_| {
         let activities = Activities::new(store);
@@ -34,6 +37,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             None => activities,
         }
     })?;
+    let count = analyzed.observer.list().len() as u64;
+    analyzed.ensure_memory(count.saturating_mul(ROW_BYTES))?;
     let machine = &analyzed.machine;
     let observed = &analyzed.observer;
     let mut rows = activity_rows(machine, observed, &args.selection(&analyzed));

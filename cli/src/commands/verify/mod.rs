@@ -66,9 +66,14 @@ pub(crate) struct Args {
     #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped")]
     event_tables: TableSet,
     /// A provider that a session enabled, with mask and level, or the command line of xperf,
-    /// logman, tracelog or dotnet-trace that started the session; may be repeated
+    /// logman, tracelog or dotnet-trace that started the session; may be repeated. No other session
+    /// enabled it, unless --other-sessions is given
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
+    /// Sessions that --enable, --truth and etlverify.toml do not name may have enabled the same
+    /// providers: what these do not request is undecided instead of an error
+    #[arg(long)]
+    other_sessions: bool,
     /// Read what the sessions enabled from the truth.jsonl that `etlkit synth` wrote with the
     /// traces
     #[arg(long, value_name = "FILE")]

@@ -30,6 +30,11 @@ impl Settings {
             .threads(self.threads)
             .tables(self.tables)
             .processes(self.processes.clone());
+        let verifier = if self.config.other_sessions {
+            verifier.with_other_sessions()
+        } else {
+            verifier
+        };
         if self.stale {
             verifier.with_stale_records()
         } else {
@@ -68,6 +73,7 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     gates.named_methods = args.min_named_methods;
     gates.pdb_identity = args.min_pdb_identity;
     config.policy = policy.require(gates);
+    config.other_sessions |= args.other_sessions;
     for text in &args.enable {
         config.enabled.extend(enabled(text)?);
     }

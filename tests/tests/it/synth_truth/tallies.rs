@@ -49,6 +49,7 @@ impl From<Tally> for Sums {
             image,
             identified,
             unresolved,
+            not_recorded,
             ..
         } = t;
         Sums {
@@ -58,7 +59,8 @@ impl From<Tally> for Sums {
             named,
             image,
             identified,
-            unresolved,
+            // The truth knows no owner of either.
+            unresolved: unresolved + not_recorded,
         }
     }
 }

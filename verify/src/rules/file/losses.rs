@@ -55,7 +55,7 @@ fn recorded(check: &mut Check<'_>, counted: fn(&LossRecords) -> Counted, what: &
                 "{} that {what} were lost",
                 plural(count, "record says", "records say")
             );
-            report_in_file(check, file, message).at(first);
+            report_in_file(check, file, message).at(first).amount(count);
         }
     }
 }
@@ -66,6 +66,7 @@ fn counted(check: &mut Check<'_>, notes: &LossNotes) {
         let flag = file.notes.iter().find(|note| (notes.is_flag)(note));
         for count in file.notes.iter().filter(|note| (notes.is_count)(note)) {
             let found = report_in_file(check, file, count.to_string());
+            let found = found.amount(amount_of(count));
             locate(found, file, flag.unwrap_or(count));
         }
     }
@@ -92,7 +93,16 @@ fn flagged(check: &mut Check<'_>, notes: &LossNotes) {
             ),
             notes.flag_meaning
         );
-        locate(report_in_file(check, file, message), file, first);
+        let found = report_in_file(check, file, message);
+        locate(found.amount(flags.len() as u64), file, first);
+    }
+}
+
+/// The number of lost events or buffers that a note states; 0 for other notes.
+fn amount_of(note: &Note) -> u64 {
+    match note {
+        Note::EventsLost(count) | Note::BuffersLost(count) => u64::from(*count),
+        _ => 0,
     }
 }
 

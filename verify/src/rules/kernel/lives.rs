@@ -60,7 +60,8 @@ fn no_start(check: &mut Check<'_>) {
 pub(in crate::rules) const NOT_LISTED: Rule = Rule {
     id: "kernel.not-listed",
     statement: "A process that runs has a start or is in a list of the kernel's session, it has an \
-                end or is in the list at the end, and its images are listed.",
+                end or is in the list at the end, and its images are listed. A session that stops \
+                logging processes lists what there is.",
     severity: Severity::Warning,
     source: "the kernel's lists at the start and the end of a session, and its starts and ends",
     protocol: &[],
@@ -89,6 +90,15 @@ fn not_listed(check: &mut Check<'_>) {
     }
     missing::report_missing_start(check);
     missing::report_without_images(check);
+    if let Some(ended) = facts.sampling.processes_ended()
+        && census.has_start
+        && census.end.is_none()
+    {
+        let message = "the kernel's session stopped logging processes, and its lists of processes, \
+                       threads and images at the end are missing";
+        let found = check.report(message.to_owned()).at(Some(ended));
+        found.unless_lost(None, None);
+    }
     let end_list = match census.end {
         Some(span) if census.has_end => Some(span.first),
         _ => None,

@@ -1,6 +1,6 @@
 //! Samples: how far they are apart, and where they are missing.
 
-use etl_format::constants::FILETIME_PER_SECOND;
+use etl_format::constants::{FILETIME_PER_SECOND, LogFileMode};
 
 use super::is_selection;
 use crate::checks::Facts;
@@ -27,11 +27,24 @@ const MIN_INTERVALS: i64 = 100;
 const MIN_PART: i64 = 2;
 /// Spans of 10 ms with other events in that time which show that the processor worked.
 const MIN_SIGNS: u64 = 10;
+/// Intervals without a sample that are not an accident on a processor that is sampled all the time:
+/// the longest time without one in a real trace is 7 intervals (net.4.5.2.x64.etl).
+const MIN_REGULAR_INTERVALS: i64 = 50;
+
+/// Whether buffers of a session have records of all processors: then samples have no processor.
+fn has_no_processors(facts: &Facts) -> bool {
+    let mut files = facts.machine.files().iter();
+    files.any(|file| {
+        file.header
+            .mode
+            .has(LogFileMode::NO_PER_PROCESSOR_BUFFERING)
+    })
+}
 
 fn samples_missing(check: &mut Check<'_>) {
     let facts = check.facts;
     let sampling = &facts.sampling;
-    if is_selection(facts) {
+    if is_selection(facts) || has_no_processors(facts) {
         return;
     }
     let Some(last) = sampling.last() else {
@@ -44,14 +57,17 @@ fn samples_missing(check: &mut Check<'_>) {
     let last = sampling.ended.unwrap_or(last);
     for (number, processor) in sampling.processors() {
         let at_end = processor.open_gap(last.max(processor.last));
-        let mut gaps = [processor.gap, at_end].into_iter();
-        let Some(gap) = gaps.find(|gap| is_missing(facts, processor, gap, interval)) else {
+        let mut gaps = [processor.gap, processor.longest, at_end].into_iter();
+        let Some(gap) = gaps.find(|gap| {
+            is_missing(facts, processor, gap, interval)
+                || is_break(sampling, number, processor, gap, interval)
+        }) else {
             continue;
         };
         let seconds = gap.ticks() as f64 / facts.ticks_per_second() as f64;
         let message = format!(
-            "processor {number} has no samples for {seconds:.1} s in which it worked, and had them \
-             before"
+            "processor {number} has no samples for {seconds:.2} s in which it worked, or in which \
+             the samples of idle processors are missing, and had them before"
         );
         let found = check.report(message).at(Some(gap.from));
         found.unless_lost(Some(gap.from), Some(gap.to));
@@ -81,13 +97,18 @@ fn all_missing(check: &mut Check<'_>) {
 fn is_missing(facts: &Facts, processor: &Processor, gap: &Gap, interval: i64) -> bool {
     let shortest = MIN_INTERVALS.saturating_mul(interval);
     let min_ticks = shortest.max(facts.ticks_per_second() / MIN_PART);
-    if gap.ticks() < min_ticks || gap.signs < MIN_SIGNS {
+    if gap.ticks() < min_ticks {
         return false;
     }
-    if processor.has_switches() {
-        return gap.busy >= shortest;
+    if processor.has_switches() && gap.busy >= shortest && gap.signs >= MIN_SIGNS {
+        return true;
     }
-    // If idle processors are also sampled, idling does not explain the gap.
+    is_sampled_all_the_time(processor, gap, interval, 90)
+}
+
+/// Whether a processor is also sampled when it is idle, and has a share of the samples, in percent,
+/// that it should have outside of a gap: then idling does not explain the gap.
+fn is_sampled_all_the_time(processor: &Processor, gap: &Gap, interval: i64, percent: i64) -> bool {
     let sampled = processor.last.saturating_since(processor.first);
     let inside = if gap.to <= processor.last {
         gap.ticks()
@@ -96,9 +117,38 @@ fn is_missing(facts: &Facts, processor: &Processor, gap: &Gap, interval: i64) ->
     };
     let expected = sampled.saturating_sub(inside) / interval.max(1);
     let count = i64::try_from(processor.count).unwrap_or(i64::MAX);
-    count.saturating_mul(10) >= expected.saturating_mul(9)
+    count.saturating_mul(100) >= expected.saturating_mul(percent)
         && processor.idle.saturating_mul(10) >= processor.count
         && count >= MIN_INTERVALS
+}
+
+/// Whether a gap is a break in regular samples: of a processor that is sampled all the time, while
+/// others had samples. A virtual machine that stands still has none on any processor.
+fn is_break(
+    sampling: &Sampling,
+    number: usize,
+    processor: &Processor,
+    gap: &Gap,
+    interval: i64,
+) -> bool {
+    if gap.ticks() < MIN_REGULAR_INTERVALS.saturating_mul(interval) {
+        return false;
+    }
+    let mut others = sampling
+        .processors()
+        .filter(|(other, _)| *other != number)
+        .peekable();
+    let has_others = others.peek().is_some();
+    let is_alone = others.all(|(_, other)| {
+        other.first <= gap.from && gap.to <= other.last && !stands_still(&other.longest, gap)
+    });
+    has_others && is_alone && is_sampled_all_the_time(processor, gap, interval, 99)
+}
+
+/// Whether another processor has no samples either, for at least half of a gap.
+fn stands_still(other: &Gap, gap: &Gap) -> bool {
+    let is_long = other.ticks() >= gap.ticks() / 2;
+    is_long && other.from < gap.to && gap.from < other.to
 }
 
 /// Ticks between samples, by the interval that the session states.
@@ -125,8 +175,10 @@ pub(in crate::rules) const SAMPLE_INTERVAL: Rule = Rule {
     check: sample_interval,
 };
 
-/// Fewer distances prove nothing.
+/// Fewer distances prove nothing, unless most of them are equal.
 const MIN_DISTANCES: u64 = 1_000;
+/// Fewer distances prove nothing.
+const MIN_EQUAL_DISTANCES: u64 = 100;
 
 fn sample_interval(check: &mut Check<'_>) {
     let facts = check.facts;
@@ -144,7 +196,7 @@ fn sample_interval(check: &mut Check<'_>) {
         );
         check.report(message).unless_lost(None, None);
     }
-    if is_selection(facts) {
+    if is_selection(facts) || has_no_processors(facts) {
         return;
     }
     let Some(interval) = interval(facts) else {
@@ -169,13 +221,16 @@ fn sample_interval(check: &mut Check<'_>) {
 /// Whether samples are farther apart than the stated interval, in ticks.
 fn is_slow(sampling: &Sampling, interval: i64) -> bool {
     let all = sampling.distances();
-    if all < MIN_DISTANCES {
+    if all < MIN_EQUAL_DISTANCES {
         return false;
     }
     if let Some(peak) = usual_peak(sampling, all)
         && peak.shortest > interval as f64 * 1.05
     {
         return true;
+    }
+    if all < MIN_DISTANCES {
+        return false;
     }
     // If idle processors are not sampled, the distances depend on the work.
     let idle: u64 = sampling.processors().map(|(_, p)| p.idle).sum();
@@ -186,13 +241,16 @@ fn is_slow(sampling: &Sampling, interval: i64) -> bool {
 /// Whether samples are closer together than the stated interval, in ticks.
 fn is_fast(sampling: &Sampling, interval: i64) -> bool {
     let all = sampling.distances();
-    if all < MIN_DISTANCES {
+    if all < MIN_EQUAL_DISTANCES {
         return false;
     }
     if let Some(peak) = usual_peak(sampling, all)
         && peak.longest < interval as f64 * 0.95
     {
         return true;
+    }
+    if all < MIN_DISTANCES {
+        return false;
     }
     // Two sessions that both sample log each sample twice, at nearly the same time.
     let doubled = sampling.shorter(interval / 10);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::address::Tag;
-use etl_analysis::machine::{Bracket, Clr, Item, Items, Process};
+use etl_analysis::machine::{Bracket, Clr, Counted, Item, Items, Process};
 use etl_format::Ticks;
 use etl_format::constants::ClockType;
 use etl_schema::providers::CLR_RUNDOWN;
@@ -13,6 +13,7 @@ use crate::checks::Facts;
 use crate::checks::enablement::{EnablementSource, On};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
+use crate::rules::filter::missing_loads::has_runtime_stopped;
 use crate::rules::{Check, Rule, plural};
 use etl_schema::clr::Enumeration;
 
@@ -32,7 +33,8 @@ fn each_count(
                 bracket.instance,
                 predicate(count(bracket))
             );
-            check.report(message).about(process, timestamp(bracket));
+            let found = check.report(message).about(process, timestamp(bracket));
+            found.amount(count(bracket));
         }
     }
 }
@@ -40,17 +42,20 @@ fn each_count(
 pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
     id: "rundown.out-of-order",
     statement: "A start rundown lists domains before their assemblies, and assemblies before their \
-                modules; an end rundown lists them in the reverse order.",
+                modules; an end rundown lists them in the reverse order. What a rundown lists is not \
+                loaded later.",
     severity: Severity::Warning,
     source: "the CLR's rundown protocol",
     protocol: &["R3"],
-    meaning: "The order of the events was changed after they were written.",
+    meaning: "The order of the events was changed after they were written. If something is loaded \
+              only after a rundown listed it, times are wrong, which is an error.",
     remedy: "Use the files that the sessions wrote, or record again:",
     commands: RECORDING,
     check: out_of_order,
 };
 
 fn out_of_order(check: &mut Check<'_>) {
+    loaded_after_listing(check);
     each_count(
         check,
         |bracket| bracket.disordered,
@@ -60,6 +65,35 @@ fn out_of_order(check: &mut Check<'_>) {
         },
         |bracket| bracket.first_disordered,
     );
+}
+
+/// Adds findings for what a rundown lists and is loaded only later, without an unload between: the
+/// times of the rundown or of the loads are wrong, and so is the time of all that it lists.
+fn loaded_after_listing(check: &mut Check<'_>) {
+    let runtime_on = &check.facts.runtime_on;
+    let loader = runtime_on.loader.known.source;
+    let end_enumeration = runtime_on.end_enumeration.since(Ticks::MAX);
+    for process in check.facts.machine.processes() {
+        let Counted { count, first } = process.loaded_after_listing();
+        if count == 0 {
+            continue;
+        }
+        let message = format!(
+            "{} listed by a rundown, and loaded only later",
+            plural(count, "item was", "items were")
+        );
+        let found = check
+            .report(message)
+            .about(process, first)
+            .amount(count)
+            .severity(Severity::Error)
+            .unless_lost(None, first);
+        if end_enumeration.is_none() && loader.is_none() && process.methods_unloaded() == 0 {
+            found.undecided(
+                "unloads were perhaps not logged: the same ids may have been used again",
+            );
+        }
+    }
 }
 
 pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
@@ -297,6 +331,7 @@ impl ClrRundowns<'_, '_> {
             let message = self.message(&words(missing.count), missing);
             let found = self.check.report(message);
             let found = found.about(self.process, Some(rundown.opened));
+            let found = found.amount(missing.count);
             found.unless_lost(None, rundown.bracket.closed);
         }
     }
@@ -337,6 +372,7 @@ impl ClrRundowns<'_, '_> {
         };
         let found = self.check.report(message);
         let found = found.about(self.process, Some(rundown.opened));
+        let found = found.amount(missing.count);
         let found = found.unless_lost(None, rundown.bracket.closed);
         if staying == 0 && !logs_all_unloads {
             found.severity(Severity::Warning).undecided(
@@ -456,9 +492,10 @@ fn missing_methods(facts: &Facts, process: &Process, by_clr: &ByClr<'_>) -> BTre
             out.entry(tag.instance).or_default().add(range.start);
         }
     }
-    // A rundown that lists dynamic methods lists all of them.
+    // A rundown that lists compiled methods lists dynamic ones as well (table 2 of the documents).
+    let runs_until_rundown = !has_runtime_stopped(facts, process);
     for (instance, missing) in dynamic {
-        if lists_dynamic.contains(&instance) {
+        if lists_dynamic.contains(&instance) || runs_until_rundown {
             let sum = out.entry(instance).or_insert(Missing {
                 count: 0,
                 ..missing

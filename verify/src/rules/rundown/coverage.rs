@@ -9,6 +9,7 @@ use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, first_method, unnamed_precompiled};
 use super::lifetime::{Lifetime, Unlisted, ended};
 use super::listings::Listings;
+use super::promised::is_rundown_promised;
 use crate::checks::Facts;
 use crate::checks::times::TimeSpan;
 use crate::finding::Severity;
@@ -54,6 +55,7 @@ impl Rundowns {
             let lifetime = Lifetime::of(facts, process, &self.listings, &self.jit_loads);
             return match lifetime.unlisted(&self.listings) {
                 Unlisted::Missing => Some(Absence::OnlyOthers),
+                Unlisted::Perhaps => Some(Absence::PerhapsOnlyOthers),
                 Unlisted::Exited(ended) => Some(Absence::Exited(ended)),
                 Unlisted::Sound => None,
             };
@@ -87,7 +89,7 @@ impl Rundowns {
         lifetime.began = lifetime.began.max(Some(last.last));
         lifetime.has_all_loads = false;
         match lifetime.unlisted(&self.listings) {
-            Unlisted::Missing => Some(Absence::LaterOnlyOthers(first)),
+            Unlisted::Missing | Unlisted::Perhaps => Some(Absence::LaterOnlyOthers(first)),
             Unlisted::Exited(_) | Unlisted::Sound => None,
         }
     }
@@ -112,6 +114,8 @@ enum Absence {
     Exited(Ticks),
     /// Other processes have a rundown.
     OnlyOthers,
+    /// Other processes have a rundown, and nothing shows that this process lived when it began.
+    PerhapsOnlyOthers,
     /// It has a rundown, and only other processes have the one that began at this timestamp.
     LaterOnlyOthers(Ticks),
 }
@@ -143,6 +147,11 @@ pub(in crate::rules) const NONE: Rule = Rule {
 fn none(check: &mut Check<'_>) {
     for (process, absence) in absences(check) {
         match absence {
+            Some(Absence::NotNeeded(_)) if is_rundown_promised(check.facts, process) => needed(
+                check,
+                process,
+                ", which the declared enablement of the rundown provider requests (R1)",
+            ),
             Some(Absence::NotNeeded(Loads::Unknown)) => perhaps_needed(check, process),
             Some(Absence::NotNeeded(_)) => not_needed(check, process),
             Some(Absence::NoRundown(Loads::Interrupted(gap))) => interrupted(check, process, gap),
@@ -352,12 +361,13 @@ pub(in crate::rules) fn is_any_missing(check: &Check<'_>) -> bool {
 
 pub(in crate::rules) const MISSING: Rule = Rule {
     id: "rundown.missing",
-    statement: "Every process that ran managed code and was alive during the rundown is in it.",
+    statement: "Every process that ran managed code and was alive when the rundown began is in it.",
     severity: Severity::Error,
     source: "the CLR's rundown protocol",
     protocol: &["R1", "R7"],
     meaning: "This process has no rundown although others have one: it did not respond, was \
-              shutting down, or its events were lost.",
+              shutting down, or its events were lost. Without an event that shows that it lived \
+              when the rundown began, it may have ended before: then this is an undecided note.",
     remedy: "Request the rundown while the process is alive, and wait longer before you stop it:",
     commands: END_RUNDOWN_COMMANDS,
     check: missing,
@@ -371,18 +381,48 @@ fn missing(check: &mut Check<'_>) {
         match absence {
             Some(Absence::OnlyOthers) if !unrelated => {
                 let from = first_event(process);
-                let message =
-                    "the process ran managed code, but only other processes have a rundown";
+                let message = if has_rundown_of_others(facts, process) {
+                    "the process ran managed code, but only other processes have a rundown"
+                } else {
+                    "the process ran managed code, and what its rundown lists is neither between \
+                     Init and Complete, nor a method"
+                };
                 check
                     .report(message.to_owned())
                     .about(process, from)
                     .unless_lost(from, None);
             }
+            Some(Absence::PerhapsOnlyOthers) if !unrelated => perhaps_missing(check, process),
             Some(Absence::LaterOnlyOthers(began)) => missing_later(check, process, began),
             Some(_) => {}
             None => missing_clrs(check, process),
         }
     }
+}
+
+/// Whether a process other than this one has events of a rundown.
+fn has_rundown_of_others(facts: &Facts, process: &Process) -> bool {
+    facts.machine.processes().iter().any(|other| {
+        let has_rundown = !other.brackets().is_empty()
+            || other.methods_enumerated() > 0
+            || other.outside().count > 0;
+        has_rundown && !std::ptr::eq(other, process)
+    })
+}
+
+/// A process without a rundown that may have ended before it. Most of them have: the note asks for
+/// events that show it.
+fn perhaps_missing(check: &mut Check<'_>, process: &Process) {
+    let from = first_event(process);
+    let message = "the process ran managed code and has no rundown, while other processes have one";
+    check
+        .report(message.to_owned())
+        .about(process, from)
+        .severity(Severity::Note)
+        .undecided(
+            "nothing shows that it lived when the rundown began: its ends are in events of the \
+             kernel, or of the loader keyword (0x8) if it ends in the regular way",
+        );
 }
 
 /// A process with a rundown that is not in a later one, which began at `began`.

@@ -25,6 +25,8 @@ pub(super) struct Lifetime {
 pub(super) enum Unlisted {
     /// It should be in a rundown.
     Missing,
+    /// It may have ended before a rundown: nothing shows that it still ran when the rundown began.
+    Perhaps,
     /// It ended at this timestamp before a rundown, and what it loaded earlier is unknown.
     Exited(Ticks),
     /// No rundown had to list it.
@@ -59,28 +61,55 @@ impl Lifetime {
 
     /// Why none of the rundowns lists the process.
     pub fn unlisted(self, listings: &Listings) -> Unlisted {
+        let mut is_open = false;
         // A process that should be in a later listing of a kind should also be in the first.
         for listing in listings.first_after(self.began) {
-            if self.should_be_in(listing) {
-                return Unlisted::Missing;
+            match self.need(listing) {
+                Need::Certain => return Unlisted::Missing,
+                Need::Perhaps => is_open = true,
+                Need::None => {}
             }
         }
         match self.ended {
             Some(ended) if !self.has_all_loads && Some(ended) < listings.last_begin() => {
                 Unlisted::Exited(ended)
             }
+            _ if is_open => Unlisted::Perhaps,
             _ => Unlisted::Sound,
         }
     }
 
     /// Whether a listing that begins after the process should have it.
-    fn should_be_in(self, listing: Listing) -> bool {
+    fn need(self, listing: Listing) -> Need {
         if self.ended.is_some_and(|ended| ended < listing.first) {
-            return false;
+            return Need::None;
+        }
+        let seen = self.ended.or(self.alive);
+        if seen > Some(listing.last) {
+            return Need::Certain;
         }
         // A process whose loads are all recorded need not be listed if it ended during the rundown.
-        !self.has_all_loads || self.ended.or(self.alive) > Some(listing.last)
+        if self.has_all_loads {
+            return Need::None;
+        }
+        // Processes end without an event, if neither the kernel nor the loader logs it.
+        if seen >= Some(listing.first) {
+            Need::Certain
+        } else {
+            Need::Perhaps
+        }
     }
+}
+
+/// Whether a rundown should list a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// It lived when the rundown began.
+    Certain,
+    /// Nothing shows whether it lived then.
+    Perhaps,
+    /// It need not.
+    None,
 }
 
 /// When the first CLR of a process started; `None` if the start of one was not recorded.
@@ -178,10 +207,13 @@ mod tests {
         check(END, true, false, [unknown, unknown, late]);
         // Without the kernel's events the end is unknown.
         let seen = [sound, sound, missing, sound];
+        let perhaps = Some(Unlisted::Perhaps);
+        let open = [perhaps, missing, missing, perhaps];
         for listings in [BOTH, END] {
             check(listings, false, true, [[never; 4], seen, late]);
-            check(listings, false, false, [early, early, late]);
         }
+        check(BOTH, false, false, [early, open, late]);
+        check(END, false, false, [open, open, late]);
     }
 
     #[test]
@@ -215,18 +247,25 @@ mod tests {
             has_all_loads: bool,
         ) {
             let all = || starts.iter().chain(&ends);
-            let should_have = |listing: &Listing| {
+            let seen = ended.or(alive).unwrap_or(-1);
+            let may_have = |listing: &Listing| {
                 let first = listing.first.get();
-                let last = listing.last.get();
-                began.is_none_or(|began| began < first)
-                    && ended.is_none_or(|ended| ended >= first)
-                    && (ended.or(alive).is_some_and(|seen| seen > last) || !has_all_loads)
+                began.is_none_or(|began| began < first) && ended.is_none_or(|ended| ended >= first)
             };
+            let should_have = |listing: &Listing| {
+                let is_seen_then = seen >= listing.first.get() && !has_all_loads;
+                may_have(listing) && (seen > listing.last.get() || is_seen_then)
+            };
+            // The verdict is about the first listing of each kind after the beginning.
+            let first_of_each = || [&starts, &ends].into_iter().filter_map(|kind| {
+                kind.iter().find(|l| began.is_none_or(|began| began < l.first.get()))
+            });
             let expected = match ended {
-                _ if all().any(should_have) => Unlisted::Missing,
+                _ if first_of_each().any(should_have) => Unlisted::Missing,
                 Some(end) if !has_all_loads && all().any(|l| end < l.first.get()) => {
                     Unlisted::Exited(Ticks::new(end))
                 }
+                _ if !has_all_loads && first_of_each().any(may_have) => Unlisted::Perhaps,
                 _ => Unlisted::Sound,
             };
             let lifetime = Lifetime { began: began.map(Ticks::new), ended: ended.map(Ticks::new), alive: alive.map(Ticks::new), has_all_loads };

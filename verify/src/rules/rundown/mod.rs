@@ -7,6 +7,7 @@ mod jit_loads;
 mod lifetime;
 mod listings;
 pub(super) mod partial;
+mod promised;
 
 use etl_analysis::machine::{Bracket, Process};
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ use etl_schema::providers::CLR_RUNDOWN;
 use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, unnamed_precompiled};
 use super::lifetime::ended;
+use super::promised;
 use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::END_RUNDOWN;
@@ -20,13 +21,15 @@ pub(in crate::rules) const PARTIAL: Rule = Rule {
     id: "rundown.partial",
     statement: "The rundowns of a CLR, taken together, list modules, and methods that were compiled \
                 at run time as well as before; code that comes after a start rundown has load \
-                events.",
+                events. What a declared enablement requests is there: each kind of rundown, and \
+                precompiled methods.",
     severity: Severity::Error,
     source: "the CLR's rundown protocol",
     protocol: &["E2", "R2", "R3", "S5"],
     meaning: "The rundown had the Loader keyword without Jit and NGen, or the reverse: addresses \
               have no method, or methods have no module. Precompiled methods may be left out on \
-              purpose, which is a note: PDBs of native images name them.",
+              purpose, which is a note: PDBs of native images name them. If the enablement is \
+              declared and requests them, they are missing, which is an error.",
     remedy: "Enable the rundown provider with EndRundown, NGen, Jit and Loader, which is 0x138:",
     commands: END_RUNDOWN,
     check: partial,
@@ -76,6 +79,7 @@ fn partial(check: &mut Check<'_>) {
             }
         }
     }
+    promised::missing_kinds(check);
 }
 
 impl ClrRundowns<'_> {
@@ -208,12 +212,16 @@ impl ClrRundowns<'_> {
         if modules == 0 {
             return;
         }
-        let is_needless = match self.requests(kind, Code::Precompiled) {
-            Some(is_requested) => is_requested,
+        let is_promised = match self.requests(kind, Code::Precompiled) {
+            Some(true) if self.facts.admission.is_closed(CLR_RUNDOWN) => true,
+            Some(true) => return,
+            Some(false) => false,
             // Without addresses there is nothing to name, and the rundown may be about other items.
-            None => self.process.tallies().iter().all(|tally| tally.frames == 0),
+            None if self.process.tallies().iter().all(|tally| tally.frames == 0) => return,
+            None => false,
         };
-        if is_needless {
+        if is_promised {
+            self.precompiled_missing(check, kind, first, modules);
             return;
         }
         let message = format!(
@@ -227,6 +235,27 @@ impl ClrRundowns<'_> {
             .report(message)
             .about(self.process, first.opened)
             .severity(Severity::Note);
+    }
+
+    /// Adds a finding for precompiled methods that the declared enablement requests.
+    fn precompiled_missing(
+        &self,
+        check: &mut Check<'_>,
+        kind: Enumeration,
+        first: &Bracket,
+        modules: usize,
+    ) {
+        let message = format!(
+            "the {} rundown of CLR {} lists no precompiled method, although the declared enablement \
+             requests them (NGen, 0x20; R3), and {} precompiled code",
+            kind.name(),
+            self.instance,
+            plural(modules as u64, "module has", "modules have"),
+        );
+        check
+            .report(message)
+            .about(self.process, first.opened)
+            .unless_lost(first.opened, first.closed);
     }
 
     /// Whether code may be compiled after a rundown: it is a start rundown, or belongs to the start

@@ -63,8 +63,10 @@ impl Shares {
 /// The unresolved addresses of a process.
 struct Unresolved {
     count: u64,
-    /// The number of all addresses of the process.
+    /// The number of all addresses of the process, without native ones that no session could name.
     addresses: u64,
+    /// Whether native code was not recorded, because the kernel had no session.
+    lacks_native: bool,
     /// Addresses in code or in images of another time.
     wrong_time: u64,
     first: Option<Ticks>,
@@ -86,9 +88,11 @@ impl Unresolved {
             }
         }
         let last = process.unresolved_span().map(|span| span.last);
+        let all = sum(process.tallies());
         Unresolved {
-            count: process.tallies().iter().map(|t| t.unresolved).sum(),
-            addresses: process.tallies().iter().map(|t| t.frames).sum(),
+            count: all.unresolved,
+            addresses: all.recorded(),
+            lacks_native: all.not_recorded > 0,
             wrong_time,
             first: process.unresolved_span().map(|span| span.first),
             until: facts.machine.rundown_span().map(|span| span.last).max(last),
@@ -111,7 +115,8 @@ pub(in crate::rules) const UNRESOLVED: Rule = Rule {
               generates, code that was freed, or methods without events. Up to 2 % of a process's \
               addresses are usual in a complete trace and only a note, and so are fewer than ten \
               where most resolve. Above 5 % the trace is not usable for the process, which is an \
-              error. Addresses that idle processors run are not counted.",
+              error. Addresses that idle processors run are not counted, and neither is native code \
+              in a recording without the kernel: it is not recorded, and no reason for a verdict.",
     remedy: "Fix the rundown findings first, if there are any. A few unresolved addresses are \
              normal: stubs have no events. If there are many in all processes, record image events \
              of the kernel (LOADER), loads of the runtime and a rundown:",
@@ -128,6 +133,9 @@ fn unresolved(check: &mut Check<'_>) {
         }
         let mut causes = Vec::new();
         for (cause, count) in UnresolvedCause::ALL.into_iter().zip(process.causes()) {
+            if cause == UnresolvedCause::NoImages && unresolved.lacks_native {
+                continue;
+            }
             if count > 0 {
                 causes.push(format!("{}: {count}", cause.message()));
             }
@@ -149,6 +157,7 @@ fn unresolved(check: &mut Check<'_>) {
         check
             .report(message)
             .about(process, unresolved.first)
+            .amount(unresolved.count)
             .unless_lost(None, unresolved.until)
             .severity(severity);
     }
@@ -182,6 +191,7 @@ fn wrong_time(check: &mut Check<'_>) {
         let found = check
             .report(message)
             .about(process, unresolved.first)
+            .amount(unresolved.wrong_time)
             .unless_lost(None, unresolved.until);
         if unresolved.count == unresolved.wrong_time {
             found.severity(unresolved.severity());
@@ -219,7 +229,7 @@ fn unnamed(check: &mut Check<'_>) {
             "{} in methods without a name; {without_pdb} of their modules have no PDB identity",
             plural(unnamed, "address is", "addresses are")
         );
-        check.report(message).about(process, None);
+        check.report(message).about(process, None).amount(unnamed);
     }
 }
 
@@ -265,6 +275,7 @@ fn unnamed_precompiled(check: &mut Check<'_>) {
             process.precompiled()
         );
         let found = check.report(message).about(process, None);
+        let found = found.amount(unidentified);
         let mut signs = process.signs().iter();
         let lists_precompiled = signs.any(|count| count.sign.is_listed_precompiled());
         if lists_precompiled && unidentified * STUB_PART <= process.precompiled() {
@@ -301,8 +312,8 @@ impl Share {
     /// The share of addresses that resolve.
     fn resolved(tally: Tally) -> Self {
         Share {
-            part: tally.frames.saturating_sub(tally.unresolved),
-            whole: tally.frames,
+            part: tally.resolved(),
+            whole: tally.recorded(),
         }
     }
 }

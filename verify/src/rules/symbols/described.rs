@@ -140,7 +140,8 @@ pub(in crate::rules) const NO_IL_MAP: Rule = Rule {
     severity: Severity::Note,
     source: "what the CLR logs",
     protocol: &["E6", "R3"],
-    meaning: "Addresses in these methods have no source lines.",
+    meaning: "Addresses in these methods have no source lines. If the enablement that requests the \
+              maps is declared, they are missing, which is an error.",
     remedy: "Use more buffers, or enable JittedMethodILToNativeMapKeyword (0x20000) at level 5 for \
              the whole recording:",
     commands: END_RUNDOWN,
@@ -173,9 +174,12 @@ fn no_il_map(check: &mut Check<'_>) {
                 maps.count,
                 plural(compiled.count, "compiled method", "compiled methods"),
             );
+            let severity = severity_of_maps(facts, CLR_RUNTIME);
             check
                 .report(message)
                 .about(process, Some(first))
+                .amount(compiled.count - maps.count)
+                .severity(severity)
                 .unless_lost(Some(first), None);
         }
         listed_maps(check, process);
@@ -222,7 +226,22 @@ fn listed_maps(check: &mut Check<'_>, process: &Process) {
             bracket.maps,
             plural(bracket.compiled, "compiled method", "compiled methods"),
         );
+        let is_requested = requests_maps(check.facts, bracket);
         let found = check.report(message).about(process, bracket.opened);
-        found.unless_lost(None, bracket.closed);
+        let found = found.amount(bracket.compiled - bracket.maps);
+        let found = found.unless_lost(None, bracket.closed);
+        if is_requested {
+            let severity = severity_of_maps(found.facts, CLR_RUNDOWN);
+            found.severity(severity);
+        }
+    }
+}
+
+/// The severity of maps that the known enablements of a provider request, and that are missing.
+fn severity_of_maps(facts: &Facts, provider: Guid) -> Severity {
+    if facts.admission.is_closed(provider) {
+        Severity::Error
+    } else {
+        NO_IL_MAP.severity
     }
 }

@@ -3,9 +3,11 @@
 use etl_analysis::address::Tag;
 use etl_analysis::machine::{Clr, Items, MethodUnloads, Process, Span};
 use etl_format::Ticks;
+use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::clr::Change;
 
 use crate::checks::Facts;
+use crate::checks::enablement::{CORE_SKU, Known};
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
 use crate::rules::{Check, Rule, plural};
@@ -17,7 +19,8 @@ pub(in crate::rules) const NOT_UNLOADED: Rule = Rule {
     source: "what the CLR logs",
     protocol: &["E1", "E2"],
     meaning: "Unload events are missing, or have the wrong time: code seems to be there longer or \
-              shorter than it was, and addresses get the names of other methods.",
+              shorter than it was, and addresses get the names of other methods. If the enablement \
+              that requests them is declared, this is an error.",
     remedy: "Enable EndEnumerationKeyword (0x80) for the whole recording, and use more buffers:",
     commands: &[RUNTIME_LARGE],
     check: not_unloaded,
@@ -27,6 +30,7 @@ fn not_unloaded(check: &mut Check<'_>) {
     for process in check.facts.machine.processes() {
         for (&instance, clr) in process.clrs() {
             left_over(check, process, instance, clr);
+            promised_unloads(check, process, instance, clr);
             apart_from_module(check, process, instance, clr);
         }
     }
@@ -41,7 +45,8 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
     }
     // A CLR keeps the first assembly, its module and its domain until it ends.
     let all = [clr.modules(), clr.assemblies(), clr.domains()];
-    if !all.iter().any(|items| is_all_unloaded(items)) {
+    let is_over = all.iter().any(|items| is_all_unloaded(items)) || clr.ended().is_some();
+    if !is_over && !unloads_before_exit(check.facts, process, all) {
         silent_end(check, process, instance, all);
         return;
     }
@@ -72,10 +77,102 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
         "CLR {instance} ended, and did not unload {}",
         left.join(", ")
     );
+    let severity = severity(check.facts);
     check
         .report(message)
         .about(process, process.ended())
+        .severity(severity)
         .unless_lost(Some(started), None);
+}
+
+/// The severity of missing unloads: if the enablements are declared, they are certainly missing.
+fn severity(facts: &Facts) -> Severity {
+    if facts.admission.is_closed(CLR_RUNTIME) {
+        Severity::Error
+    } else {
+        NOT_UNLOADED.severity
+    }
+}
+
+/// Adds findings for methods without unload events in a CLR that ended, although the declared
+/// enablement requests these events (E2, E3).
+fn promised_unloads(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
+    let facts = check.facts;
+    let admission = &facts.admission;
+    let is_promised = admission.is_closed(CLR_RUNTIME) && !admission.is_limited(CLR_RUNTIME);
+    let Some(ended) = clr.ended() else { return };
+    if !is_promised || process.clrs().len() != 1 {
+        return;
+    }
+    let runtime_on = &facts.runtime_on;
+    let second = facts.ticks_per_second();
+    // What a CLR loaded from its start is left over: that has a finding of its own.
+    let is_attached = clr.started().is_none() || clr.domains().loaded() == 0;
+    let compiled = process.compiled_left();
+    let is_on = [&runtime_on.end_enumeration, runtime_on.jit(process)]
+        .iter()
+        .all(|keyword| was_on(&keyword.known, ended, second));
+    if is_attached && is_on && compiled > 0 {
+        let methods = plural(compiled, "compiled method", "compiled methods");
+        let message = format!(
+            "CLR {instance} ended, and {methods} that it had loaded have no unload event, although \
+             EndEnumeration (0x80) was enabled (E2)"
+        );
+        check
+            .report(message)
+            .about(process, Some(ended))
+            .amount(compiled)
+            .severity(Severity::Error)
+            .unless_lost(None, None);
+    }
+    if was_on(&runtime_on.precompiled_unloads, ended, second)
+        && lacks_precompiled_unloads(process, clr)
+    {
+        let message = format!(
+            "CLR {instance} ended, and none of its precompiled methods has an unload event, \
+             although NGen (0x20) and EndEnumeration (0x80) were enabled (E3)"
+        );
+        check
+            .report(message)
+            .about(process, Some(ended))
+            .severity(Severity::Error)
+            .unless_lost(None, None);
+    }
+}
+
+/// Whether the enablements requested something from a second before a time until then.
+fn was_on(known: &Known, time: Ticks, second: i64) -> bool {
+    let around = known.times.around(time);
+    around.is_some_and(|span| span.from <= time.saturating_add(-second))
+}
+
+/// Whether a process has precompiled methods, or a CLR of .NET Framework with precompiled modules,
+/// and no unload of a precompiled method.
+fn lacks_precompiled_unloads(process: &Process, clr: &Clr) -> bool {
+    let is_framework = clr.sku().is_some_and(|sku| sku != CORE_SKU);
+    let mut modules = clr.module_facts().values();
+    let mut has_any = is_framework && modules.any(|module| module.is_precompiled());
+    for count in process.signs() {
+        if count.sign.is_precompiled() {
+            if count.sign.change == Change::Unload {
+                return false;
+            }
+            has_any = true;
+        }
+    }
+    has_any
+}
+
+/// Whether a process ended in the regular way, and items were unloaded in the last second before: a
+/// CLR that begins to unload everything does so to the end.
+fn unloads_before_exit(facts: &Facts, process: &Process, all: [&Items; 3]) -> bool {
+    let Some(ended) = process.ended() else {
+        return false;
+    };
+    let from = ended.saturating_add(-facts.ticks_per_second());
+    let mut unloads = all.iter().flat_map(|items| items.iter());
+    let is_unloading = unloads.any(|(_, item)| item.to.is_some_and(|to| from <= to && to <= ended));
+    process.exit_status() == Some(0) && is_unloading
 }
 
 /// Whether there are items, and all of them were unloaded.

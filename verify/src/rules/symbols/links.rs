@@ -2,9 +2,11 @@
 
 use etl_analysis::address::Tag;
 use etl_analysis::machine::{Clr, Process};
+use etl_format::Ticks;
 use etl_schema::clr::Enumeration;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
+use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::RECORDING;
 use crate::rules::{Check, Rule, plural};
@@ -15,7 +17,9 @@ pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S4"],
-    meaning: "Methods of these modules have no module name, and their PDBs cannot be found.",
+    meaning: "Methods of these modules have no module name, and their PDBs cannot be found. If a \
+              whole rundown lists the other modules, the Loader keyword was enabled: then the event \
+              is missing, which is an error.",
     remedy: "Enable LoaderKeyword (0x8) in both sessions:",
     commands: RECORDING,
     check: module_unknown,
@@ -29,17 +33,51 @@ fn module_unknown(check: &mut Check<'_>) {
         }
         let clrs = process.clrs().values();
         let first = clrs.flat_map(|clr| clr.unknown_modules()).min();
+        let is_certain = are_modules_logged(check.facts, process);
+        let reason = if is_certain {
+            "a rundown lists the other modules"
+        } else {
+            "the Loader keyword was not enabled, or events were lost"
+        };
         let message = format!(
-            "methods or domains refer to {} without an event{}: the Loader keyword was not enabled, \
-             or events were lost",
+            "methods or domains refer to {} without an event{}: {reason}",
             plural(unknown, "module", "modules"),
             first_id(first)
         );
-        check
+        let found = check
             .report(message)
             .about(process, None)
+            .amount(unknown)
             .unless_lost(None, None);
+        if is_certain {
+            found.severity(Severity::Error);
+        }
     }
+}
+
+/// Whether a module should have an event: a whole end rundown of its CLR lists the other modules,
+/// and its methods, or the runtime provider logged what was unloaded before.
+fn are_modules_logged(facts: &Facts, process: &Process) -> bool {
+    let mut is_listed = false;
+    for (&instance, clr) in process.clrs() {
+        let mut unknown = clr.unknown_modules().peekable();
+        if unknown.peek().is_none() {
+            continue;
+        }
+        if !lists_modules(process, instance, Enumeration::End) {
+            return false;
+        }
+        let listed = clr.listed_method_modules();
+        is_listed |= unknown.any(|module| listed.contains(&module));
+    }
+    if is_listed {
+        return true;
+    }
+    let Some(first) = process.first_runtime() else {
+        return true;
+    };
+    let loader = facts.runtime_on.loader.since(Ticks::MAX);
+    loader.is_some_and(|since| since <= first)
 }
 
 /// The remark with the first id; empty if there is none.

@@ -48,7 +48,8 @@ fn overlapping(check: &mut Check<'_>) {
 pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
     id: "symbols.implausible",
     statement: "The code of a method is in the address space of its process and has at most \
-                64 MiB, and a method has a token exactly if it has metadata.",
+                64 MiB, and a method has a token exactly if it has metadata. All events of a CLR \
+                state the same kind of runtime.",
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S1"],
@@ -63,13 +64,17 @@ pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
                 "{events} implausible code: at address 0 or outside of the process's address \
                  space, with no bytes or too large, or with a token that does not fit its method"
             )
-        })
+        });
+        check.each(Process::contradictions, |count| {
+            let events = plural(count, "event states", "events state");
+            format!("{events} another kind of runtime (Sku) than earlier events of the same CLR")
+        });
     },
 };
 
 pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
     id: "symbols.loaded-twice",
-    statement: "Nothing is loaded that is loaded already.",
+    statement: "Nothing is loaded that is loaded already, or unloaded that is unloaded already.",
     severity: Severity::Note,
     source: "symbol resolution",
     protocol: &["S2"],
@@ -81,7 +86,15 @@ pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
         check.each(Process::loaded_twice, |count| {
             let items = plural(count, "item was", "items were");
             format!("{items} loaded again without an unload")
-        })
+        });
+        check.each(Process::unloaded_twice, |count| {
+            let items = plural(
+                count,
+                "module, assembly or domain was",
+                "modules, assemblies or domains were",
+            );
+            format!("{items} unloaded again without a load")
+        });
     },
 };
 
