@@ -11,6 +11,7 @@ mod exports;
 mod firefox;
 mod format_page;
 mod hostile;
+mod kernel_providers;
 mod kinds;
 mod merged;
 mod mutations;
