@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::{Connection, Network, Traffic};
 use etl_analysis::{Analysis, Observer, Recording};
+use etl_test_support::needs;
+use etlkit::run_captured;
+use serde_json::{Value, json};
 
 use crate::packets::simulated;
 
@@ -122,4 +125,37 @@ fn kernel_file_and_disk_state_the_operations_of_the_kernel() {
         assert_eq!(classic[&(path, Operation::DiskRead)][1], 65_536);
         assert_eq!(operations(&traces["providers.etl"]), classic, "{system}");
     }
+}
+
+/// The events of files and disks in a trace of Perfetto: kind, time, processor and fields.
+fn perfetto_events(trace: &[u8]) -> Vec<String> {
+    let here = tempfile::tempdir().unwrap();
+    let input = here.path().join("simulated.etl");
+    let output = here.path().join("out.perfetto-trace");
+    std::fs::write(&input, trace).unwrap();
+    let words = ["etlkit", "export", "perfetto", "-o"].map(std::ffi::OsString::from);
+    let paths = [output.clone().into(), input.into()];
+    let words: Vec<_> = words.into_iter().chain(paths).collect();
+    let said = run_captured(words);
+    assert!(said.code < 2, "{}", String::from_utf8_lossy(&said.err));
+    let found = &etl_test_support::foreign("perfetto_packets.py", &[output])[0];
+    let mut events = Vec::new();
+    for event in found["etw"].as_array().unwrap() {
+        let mut fields = event[4].as_object().unwrap().clone();
+        // Events of Kernel-Disk do not name the thread.
+        fields.remove("issuing_thread_id");
+        let fields = Value::from(fields);
+        events.push(json!([event[0], event[1], event[2], fields]).to_string());
+    }
+    events.sort();
+    events
+}
+
+#[needs(python)]
+#[test]
+fn perfetto_has_the_files_and_disks_of_the_providers() {
+    let traces = traces(SYSTEMS[1]);
+    let classic = perfetto_events(&traces["classic.etl"]);
+    assert!(classic.len() > 10, "{classic:#?}");
+    assert_eq!(perfetto_events(&traces["providers.etl"]), classic);
 }

@@ -28,6 +28,7 @@ mod silent_losses;
 #[expect(dead_code, reason = "the tests of etl-synth need more of it")]
 #[path = "../../../synth/tests/it/simulated.rs"]
 mod simulated;
+mod simulated_numbers;
 mod size_bits;
 mod sound_recordings;
 mod statistics;
