@@ -107,6 +107,8 @@ impl Behaviors {
             self.pools.record(machine, record, event);
             self.loads.record(machine, record, event);
             self.network.record(machine, record, event);
+        } else if options.filter.time.to.is_none_or(|to| event.time < to) {
+            self.network.unselected(machine, record, event);
         }
     }
 
