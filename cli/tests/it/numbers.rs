@@ -173,14 +173,8 @@ fn dump_names_the_channel_of_events_of_windows() {
         assert_eq!(row["channel_name"], HTTP_CHANNEL, "{row}");
         events += 1;
     }
-    // The event log has the same events; Windows names the channel of each.
+    // As many as the event log of the same recording has.
     assert_eq!(events, 2_041);
-    let log = std::fs::read(real("tx/HTTP_Server.evtx")).unwrap();
-    let name: Vec<u8> = HTTP_CHANNEL
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
-    assert!(log.windows(name.len()).any(|bytes| bytes == name));
     let text = etlkit(Path::new("."), &[&dump[..], &["--limit", "1"]].concat());
     let channel = format!(" channel {HTTP_CHANNEL} ");
     assert!(text.out.contains(&channel), "{}", text.out);
