@@ -32,12 +32,21 @@ fi
 # Seeds of earlier code are not mixed in.
 rm -rf "$work/seeds"
 mkdir -p "$work/seeds" "$corpus" "$work/found" "$work/logs"
+# The target of the tables is not in etl-tests. Its seeds are the traces of the target commands,
+# whose last byte selects a command.
+seeded="$target"
+[ "$target" != tables ] || seeded=commands
 cargo run --quiet --locked -p etl-tests --example seeds -- "$work/seeds" \
-  $([ "$target" = all ] || echo "$target")
+  $([ "$seeded" = all ] || echo "$seeded")
+[ ! -d "$work/seeds/commands" ] || cp -r "$work/seeds/commands" "$work/seeds/tables"
 targets=$(cargo run --quiet --locked -p etl-tests --example seeds | cut -f1,2)
+targets+=$'\ntables\t16384'
 
-RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="${FUZZ_TARGET_DIR:-$work/target}" cargo fuzz build --sanitizer none any
-program="${FUZZ_TARGET_DIR:-$work/target}/$triple/release/any"
+export CARGO_TARGET_DIR="${FUZZ_TARGET_DIR:-$work/target}"
+for bin in any tables; do
+  RUSTC_BOOTSTRAP=1 cargo fuzz build --sanitizer none "$bin"
+done
+programs="$CARGO_TARGET_DIR/$triple/release"
 
 failed=()
 table="| target | executions | edges (cov) | features (ft) | inputs kept |
@@ -48,6 +57,8 @@ while IFS=$'\t' read -r name longest; do
   log="$work/logs/$name.log"
   words=()
   [ ! -e "$work/seeds/$name.dict" ] || words=(-dict="$work/seeds/$name.dict")
+  program="$programs/any"
+  [ "$name" != tables ] || program="$programs/tables"
   FUZZ_TARGET="$name" "$program" "$corpus/$name" "$work/seeds/$name" "${words[@]}" \
     ${FUZZ_SEED:+-seed="$FUZZ_SEED"} ${FUZZ_RUNS:+-runs="$FUZZ_RUNS"} -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len="$longest" \
     -print_final_stats=1 -artifact_prefix="$work/found/$name-" </dev/null >"$log" 2>&1 || failed+=("$name")

@@ -50,6 +50,12 @@ pub trait Observer {
         let _ = (machine, record, event);
     }
 
+    /// A record that [`Within`](crate::Within) does not select: it comes before the time range, or
+    /// is of another thread. It can state what selected records refer to, such as a name.
+    fn unselected(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let _ = (machine, record, event);
+    }
+
     /// The record that was just shown changed the machine.
     fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
         let _ = (machine, change, event);
@@ -130,6 +136,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.record(machine, record, event);
     }
 
+    fn unselected(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        self.0.unselected(machine, record, event);
+        self.1.unselected(machine, record, event);
+    }
+
     fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
         self.0.change(machine, change, event);
         self.1.change(machine, change, event);
@@ -168,6 +179,12 @@ impl<O: Observer> Observer for Option<O> {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         if let Some(observer) = self {
             observer.record(machine, record, event);
+        }
+    }
+
+    fn unselected(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        if let Some(observer) = self {
+            observer.unselected(machine, record, event);
         }
     }
 

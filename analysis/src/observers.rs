@@ -51,6 +51,15 @@ macro_rules! observers {
                 $($crate::Observer::record(&mut self.$field, machine, record, event);)+
             }
 
+            fn unselected(
+                &mut self,
+                machine: &$crate::Machine,
+                record: &$crate::Record<'_>,
+                event: &$crate::EventRef,
+            ) {
+                $($crate::Observer::unselected(&mut self.$field, machine, record, event);)+
+            }
+
             fn change(
                 &mut self,
                 machine: &$crate::Machine,

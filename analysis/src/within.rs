@@ -51,6 +51,13 @@ impl<O> Within<O> {
         }
     }
 
+    fn is_before_end(&self, event: &EventRef) -> bool {
+        match self.range.to {
+            Some(to) => event.time < to,
+            None => true,
+        }
+    }
+
     fn admits(&self, event: &EventRef) -> bool {
         if !self.range.contains(event.time) {
             return false;
@@ -69,6 +76,14 @@ impl<O: Observer> Observer for Within<O> {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         if self.admits(event) {
             self.observer.record(machine, record, event);
+        } else if self.is_before_end(event) {
+            self.observer.unselected(machine, record, event);
+        }
+    }
+
+    fn unselected(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        if self.is_before_end(event) {
+            self.observer.unselected(machine, record, event);
         }
     }
 

@@ -21,12 +21,31 @@ pub(crate) fn count_with(allocated: fn() -> u64) {
 /// example. They belong to no trace.
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 
+/// Bytes of the definitions that the user named: manifests and TMF files. They belong to no trace,
+/// and have a budget of their own.
+static DEFINITIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The allocated bytes; 0 if they are not counted.
+pub(crate) fn allocated() -> u64 {
+    match ALLOCATED.get() {
+        Some(allocated) => allocated(),
+        None => 0,
+    }
+}
+
+/// The allocated bytes without the definitions.
+fn without_definitions() -> u64 {
+    allocated().saturating_sub(DEFINITIONS.load(Ordering::Relaxed))
+}
+
+/// Sets the bytes of the definitions, which no trace is charged with.
+pub(crate) fn set_definitions(bytes: u64) {
+    DEFINITIONS.store(bytes, Ordering::Relaxed);
+}
+
 /// The bytes that were allocated for the traces that are read now.
 fn used() -> u64 {
-    let Some(allocated) = ALLOCATED.get() else {
-        return 0;
-    };
-    allocated().saturating_sub(BEFORE.load(Ordering::Relaxed))
+    without_definitions().saturating_sub(BEFORE.load(Ordering::Relaxed))
 }
 
 /// The most bytes of earlier results that belong to no trace: a process may take so many bytes in
@@ -35,9 +54,7 @@ const MAX_BEFORE: u64 = 32 << 20;
 
 /// Begins to count for traces that are read from now on.
 fn begin() {
-    if let Some(allocated) = ALLOCATED.get() {
-        BEFORE.store(allocated().min(MAX_BEFORE), Ordering::Relaxed);
-    }
+    BEFORE.store(without_definitions().min(MAX_BEFORE), Ordering::Relaxed);
 }
 
 /// A budget of so many bytes, if the memory is counted.

@@ -2,6 +2,25 @@
 
 use std::io;
 
+/// Files that a command has open beside its inputs: its output, temporary files, and the files that
+/// are read ahead.
+#[cfg(unix)]
+const OTHER_FILES: u64 = 64;
+
+/// The most inputs that may stay open at the same time.
+#[cfg(unix)]
+pub(crate) fn max_inputs() -> u64 {
+    use rustix::process::{Resource, getrlimit};
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.unwrap_or(u64::MAX).saturating_sub(OTHER_FILES)
+}
+
+/// Windows has no such limit.
+#[cfg(not(unix))]
+pub(crate) fn max_inputs() -> u64 {
+    u64::MAX
+}
+
 /// Raises the limit to the largest that the system allows without privileges: `merge --no-mmap` has
 /// all its inputs open, and many systems start programs with 256 or 1,024.
 #[cfg(unix)]

@@ -16,49 +16,77 @@ pub(crate) struct Profiled<O> {
     pub profile: Profile,
 }
 
-/// Reads files as a recording, and makes the profile of the selected processes and threads, with
-/// names from PDBs. `bytes` is about the memory that `make` needs.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "two of them are parts of one observer"
-)]
-pub(crate) fn profile<O: Observer>(
-    recording: &RecordingArgs,
-    files: &[PathBuf],
-    selector: ProcessSelector,
-    symbols: &Symbols,
-    options: ProfileOptions,
-    observer: impl FnOnce(TimeRange) -> O,
-    bytes: impl FnOnce(&mut O) -> u64,
-    make: impl FnOnce(&mut O, &Machine, &ProfileOptions) -> Profile,
-) -> Result<Profiled<O>, Failure> {
-    let Analyzed {
-        names,
-        machine,
-        selected,
-        range,
-        observer: (observer, maps),
-        outcome,
-        budget,
-        conditions,
-    } = recording.analyze_files(files, selector, |range| (observer(range), symbols.maps()))?;
-    let mut analyzed = Analyzed {
-        names,
-        machine,
-        selected,
-        range,
-        observer,
-        outcome,
-        budget,
-        conditions,
-    };
-    let needed = bytes(&mut analyzed.observer);
-    analyzed.ensure_memory(needed)?;
-    let options = select(recording, &analyzed, options);
-    let options = symbols.apply(options, maps.as_ref());
-    let profile = make(&mut analyzed.observer, &analyzed.machine, &options);
-    symbols.note_missing();
-    Ok(Profiled { analyzed, profile })
+/// Which part of which recording a profile is made from, and how.
+pub(crate) struct ProfileRequest<'a> {
+    pub recording: &'a RecordingArgs,
+    /// The files to read.
+    pub files: &'a [PathBuf],
+    /// The selected processes.
+    pub selector: ProcessSelector,
+    /// PDBs with names.
+    pub symbols: &'a Symbols,
+    pub options: ProfileOptions,
+}
+
+impl<'a> ProfileRequest<'a> {
+    /// The files and processes of the arguments.
+    pub fn new(
+        recording: &'a RecordingArgs,
+        symbols: &'a Symbols,
+        options: ProfileOptions,
+    ) -> Self {
+        ProfileRequest {
+            recording,
+            files: &recording.files,
+            selector: recording.processes.selector(),
+            symbols,
+            options,
+        }
+    }
+
+    /// Reads the files with an observer, and makes the profile from it. `needed_bytes` is about the
+    /// memory that `make` needs.
+    pub fn run<O: Observer>(
+        self,
+        observer: impl FnOnce(TimeRange) -> O,
+        needed_bytes: impl FnOnce(&mut O) -> u64,
+        make: impl FnOnce(&mut O, &Machine, &ProfileOptions) -> Profile,
+    ) -> Result<Profiled<O>, Failure> {
+        let ProfileRequest {
+            recording,
+            files,
+            selector,
+            symbols,
+            options,
+        } = self;
+        let Analyzed {
+            names,
+            machine,
+            selected,
+            range,
+            observer: (observer, maps),
+            outcome,
+            budget,
+            conditions,
+        } = recording.analyze_files(files, selector, |range| (observer(range), symbols.maps()))?;
+        let mut analyzed = Analyzed {
+            names,
+            machine,
+            selected,
+            range,
+            observer,
+            outcome,
+            budget,
+            conditions,
+        };
+        let needed_bytes = needed_bytes(&mut analyzed.observer);
+        analyzed.ensure_memory(needed_bytes)?;
+        let options = select(recording, &analyzed, options);
+        let options = symbols.apply(options, maps.as_ref());
+        let profile = make(&mut analyzed.observer, &analyzed.machine, &options);
+        symbols.note_missing();
+        Ok(Profiled { analyzed, profile })
+    }
 }
 
 /// Adds the selection of processes and threads to the options.

@@ -46,7 +46,7 @@ pub(crate) struct RecordingArgs {
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
-    input: InputArgs,
+    pub input: InputArgs,
 }
 
 /// A recording that was read.
@@ -71,18 +71,7 @@ pub(crate) struct Analyzed<O> {
 impl<O> Analyzed<O> {
     /// Fails if a result of about so many bytes exceeds the memory for the recording.
     pub fn ensure_memory(&self, bytes: u64) -> Result<(), Failure> {
-        let Some(budget) = self.budget else {
-            return Ok(());
-        };
-        let needed = (budget.used)().saturating_add(bytes);
-        if needed <= budget.bytes {
-            return Ok(());
-        }
-        let message = format!(
-            "the result needs {needed} bytes of memory, and the memory budget is {} bytes",
-            budget.bytes
-        );
-        Err(Failure::new(self.names.join(", "), message).hint("--max-memory allows more"))
+        ensure_memory(self.budget, &self.names, bytes)
     }
 
     /// The selected part of the time of the recording.
@@ -99,6 +88,26 @@ impl<O> Analyzed<O> {
             },
         }
     }
+}
+
+/// Fails if a result of about so many bytes exceeds the memory for the files.
+pub(crate) fn ensure_memory(
+    budget: Option<Budget>,
+    names: &[String],
+    bytes: u64,
+) -> Result<(), Failure> {
+    let Some(budget) = budget else {
+        return Ok(());
+    };
+    let needed = (budget.used)().saturating_add(bytes);
+    if needed <= budget.bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "the result needs {needed} bytes of memory, and the memory budget is {} bytes",
+        budget.bytes
+    );
+    Err(Failure::new(names.join(", "), message).hint("--max-memory allows more"))
 }
 
 /// The selected processes.

@@ -12,7 +12,9 @@ use etl_schema::tables::TableSet;
 
 use crate::choice::{EVENT_TABLES, one_of};
 use crate::error::Failure;
-use crate::input;
+use crate::input::{self, InputArgs};
+use crate::memory;
+use crate::output;
 
 /// Which schemas are used in addition to the schemas in the trace.
 #[derive(Debug, Args)]
@@ -62,47 +64,124 @@ impl SchemaArgs {
         Ok(all)
     }
 
-    /// The schemas of the tables, and of the manifests and TMF files of the user.
-    pub fn store(&self) -> Result<SchemaStore, Failure> {
-        let mut store = SchemaStore::default().with_tables(self.event_tables);
+    /// The schemas of the tables, and of the manifests and TMF files of the user. Their memory is
+    /// not in the budget of any trace: the files have a budget of their own, of the same kind.
+    pub fn store(&self, input: &InputArgs) -> Result<SchemaStore, Failure> {
+        let mut definitions = Definitions {
+            store: SchemaStore::default().with_tables(self.event_tables),
+            input,
+            size: 0,
+            before: memory::allocated(),
+        };
+        memory::set_definitions(0);
         for path in &files(&self.manifest, MANIFEST_EXTENSIONS, MANIFEST)? {
-            match read_manifest(path) {
-                Ok(schemas) => store.add_schemas(schemas),
-                // Other files of a directory may be XML as well.
-                Err(failure) if !self.manifest.contains(path) => {
-                    let name = input::display(path);
-                    stderr_line!("note: {name} is left out: {}", failure.message_about(&name));
-                }
-                Err(failure) => return Err(failure),
-            }
+            definitions.add_manifest(path, self.manifest.contains(path))?;
         }
         for path in &files(&self.tmf, TMF_EXTENSIONS, TMF)? {
-            let name = input::display(path);
-            let text = match message_formats(path) {
-                Ok(text) => text,
-                // Other PDBs of a directory may be public, without messages.
-                Err(failure) if !self.tmf.contains(path) => {
-                    stderr_line!("note: {name} is left out: {}", failure.message_about(&name));
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
-            let tmf =
-                tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
-            for note in tmf.notes {
-                print_note(&name, &note);
-            }
-            store.add_schemas(tmf.schemas);
+            definitions.add_messages(path, self.tmf.contains(path))?;
         }
-        Ok(store)
+        memory::set_definitions(definitions.used());
+        Ok(definitions.store)
     }
 }
 
+/// Schemas from files of the user, while they are read.
+struct Definitions<'a> {
+    store: SchemaStore,
+    input: &'a InputArgs,
+    /// Bytes of the files.
+    size: u64,
+    /// The bytes that were allocated before.
+    before: u64,
+}
+
+impl Definitions<'_> {
+    /// Adds the events of a manifest. A file of a directory may be another kind of XML: it is left
+    /// out with a note, unless the user named the file itself.
+    fn add_manifest(&mut self, path: &Path, is_named: bool) -> Result<(), Failure> {
+        self.add_size(path);
+        match read_manifest(path, self.max_text()) {
+            Ok(schemas) => self.store.add_schemas(schemas),
+            Err(failure) => return leave_out(path, failure, is_named),
+        }
+        self.ensure_memory(path)
+    }
+
+    /// Adds the messages of a TMF file or PDB. A PDB of a directory may be public, without
+    /// messages: it is left out with a note, unless the user named the file itself.
+    fn add_messages(&mut self, path: &Path, is_named: bool) -> Result<(), Failure> {
+        self.add_size(path);
+        let text = match message_formats(path, self.max_text()) {
+            Ok(text) => text,
+            Err(failure) => return leave_out(path, failure, is_named),
+        };
+        let name = input::display(path);
+        let left = self.memory().saturating_sub(self.used());
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let tmf = tmf::parse_within(&text, left).map_err(|error| match error {
+            etl_schema::Error::TmfTooBig { .. } => self.too_big(path),
+            other => Failure::new(&name, other.to_string()).hint(TMF),
+        })?;
+        for note in tmf.notes {
+            print_note(&name, &note);
+        }
+        self.store.add_schemas(tmf.schemas);
+        drop(text);
+        self.ensure_memory(path)
+    }
+
+    fn add_size(&mut self, path: &Path) {
+        if let Ok(metadata) = fs::metadata(path) {
+            self.size = self.size.saturating_add(metadata.len());
+        }
+    }
+
+    /// The memory for the schemas.
+    fn memory(&self) -> u64 {
+        self.input.memory(self.size)
+    }
+
+    /// The longest text of a file: it is in memory beside the schemas, twice if it is UTF-16.
+    fn max_text(&self) -> u64 {
+        self.memory() / 4
+    }
+
+    /// The bytes of the schemas so far.
+    fn used(&self) -> u64 {
+        memory::allocated().saturating_sub(self.before)
+    }
+
+    fn ensure_memory(&self, path: &Path) -> Result<(), Failure> {
+        if self.used() <= self.memory() {
+            return Ok(());
+        }
+        Err(self.too_big(path))
+    }
+
+    fn too_big(&self, path: &Path) -> Failure {
+        let message = format!(
+            "the definitions up to this file need more than the {} bytes of memory for definitions",
+            self.memory()
+        );
+        Failure::new(input::display(path), message).hint("--max-memory allows more")
+    }
+}
+
+/// Leaves out a file of a directory with a note. A file that the user named is an error.
+fn leave_out(path: &Path, failure: Failure, is_named: bool) -> Result<(), Failure> {
+    if is_named {
+        return Err(failure);
+    }
+    let name = input::display(path);
+    stderr_line!("note: {name} is left out: {}", failure.message_about(&name));
+    Ok(())
+}
+
 /// The text of a TMF file, or the same text from a PDB.
-fn message_formats(path: &Path) -> Result<String, Failure> {
+fn message_formats(path: &Path, max_text: u64) -> Result<String, Failure> {
     let extension = path.extension().and_then(OsStr::to_str);
     if !extension.is_some_and(|extension| extension.eq_ignore_ascii_case("pdb")) {
-        return read(path, TMF);
+        return read(path, max_text, TMF);
     }
     let text = messages_of_pdb(path)?;
     if text.is_empty() {
@@ -136,8 +215,8 @@ fn print_note(name: &str, note: &tmf::TmfNote) {
     }
 }
 
-fn read_manifest(path: &Path) -> Result<Vec<EventSchema>, Failure> {
-    let text = read(path, MANIFEST)?;
+fn read_manifest(path: &Path, max_text: u64) -> Result<Vec<EventSchema>, Failure> {
+    let text = read(path, max_text, MANIFEST)?;
     manifest::parse(&text)
         .map_err(|e| Failure::new(input::display(path), e.to_string()).hint(MANIFEST))
 }
@@ -180,9 +259,14 @@ fn files_in(directory: &Path, extensions: &[&str], hint: &str) -> Result<Vec<Pat
     Ok(files)
 }
 
-/// The text of a file with definitions.
-fn read(path: &Path, hint: &str) -> Result<String, Failure> {
-    let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
+/// The text of a file with definitions, which has at most `max_text` bytes.
+fn read(path: &Path, max_text: u64, hint: &str) -> Result<String, Failure> {
+    let bytes = input::read_up_to(path, max_text.saturating_add(1));
+    let bytes = bytes.map_err(|failure| failure.hint(hint))?;
+    if bytes.len() as u64 > max_text {
+        let message = format!("this is longer than {}", output::size(max_text));
+        return Err(Failure::new(input::display(path), message).hint("--max-memory allows more"));
+    }
     match input::binary_format(&bytes) {
         Some(format) => {
             let message = format!("this is {format}, not text");

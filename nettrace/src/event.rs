@@ -33,7 +33,7 @@ pub struct Event<'a> {
     /// The number of the event among the events that [`capture_thread`](Self::capture_thread)
     /// captured, lost events included. The first is 1; after 2^32 - 1 follows 0.
     pub sequence_number: u32,
-    /// The process: of the thread in version 6, else of the header.
+    /// The process of the thread in version 6; in earlier versions the process of the stream.
     pub process_id: Option<u64>,
     /// The thread that the event is about. In version 6 the index of the thread if the stream does
     /// not state its id.

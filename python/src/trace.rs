@@ -140,7 +140,10 @@ impl Trace {
     /// traces are checked as one recording.
     #[pyo3(signature = (*, allow=None, deny=None, enable=None, process=None,
         config=None, stale=false, progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the keyword arguments of the Python method"
+    )]
     fn verify<'py>(
         &self,
         py: Python<'py>,
@@ -211,7 +214,10 @@ impl Trace {
     #[pyo3(signature = (*, provider=None, event=None, process=None, id=None, opcode=None, level=0,
         keyword=0, thread=None, start=None, end=None, r#where=None, grep=None, names=false,
         stale=false, order="time", progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the keyword arguments of the Python method"
+    )]
     fn events<'py>(
         &self,
         py: Python<'py>,
@@ -289,7 +295,10 @@ impl Trace {
     /// A table: one of :func:`etwkit.tables`, or ``Provider.Event`` for the events of one kind.
     #[pyo3(signature = (name="events", *, columns=None, provider=None, event=None, process=None,
         id=None, level=0, keyword=0, start=None, end=None, names=true, batch_rows=65536))]
-    #[expect(clippy::too_many_arguments, reason = "the keyword arguments of the Python method")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the keyword arguments of the Python method"
+    )]
     fn table<'py>(
         &self,
         py: Python<'py>,
@@ -386,8 +395,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
         &[],
         owners,
     );
-    let mut report =
-        report.map_err(|error| Fault::format(&input.name, &error.into_source()))?;
+    let mut report = report.map_err(|error| Fault::format(&input.name, &error.into_source()))?;
     report.stream = input.conversion.clone();
     serde_json::to_string(&report).map_err(|error| Fault::new(&input.name, error.to_string()))
 }

@@ -37,6 +37,14 @@ pub enum Error {
         /// What a valid line has.
         expected: &'static str,
     },
+    /// A WPP trace message format file whose messages need more memory than allowed.
+    #[error("line {line}: the messages up to here need more than {max} bytes of memory")]
+    TmfTooBig {
+        /// Number of the line, from 1.
+        line: usize,
+        /// The allowed bytes.
+        max: usize,
+    },
     /// A WPP trace message format file without messages.
     #[error("the file describes no message")]
     NoMessage,

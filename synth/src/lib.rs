@@ -70,6 +70,7 @@ mod script_error;
 mod simulation;
 mod time;
 pub mod truth;
+mod windows_event;
 
 pub use distribution::{Distribution, RandomRange};
 pub use error::{Error, Result};

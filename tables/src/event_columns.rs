@@ -39,10 +39,11 @@ pub(crate) mod at {
     pub const OPCODE_NAME: usize = 29;
     pub const TASK_NAME: usize = 30;
     pub const LEVEL_NAME: usize = 31;
-    pub const USER: usize = 32;
-    pub const SESSION_ID: usize = 33;
-    pub const TIMESTAMP: usize = 34;
-    pub const PAYLOAD: usize = 35;
+    pub const CHANNEL_NAME: usize = 32;
+    pub const USER: usize = 33;
+    pub const SESSION_ID: usize = 34;
+    pub const TIMESTAMP: usize = 35;
+    pub const PAYLOAD: usize = 36;
 }
 
 /// The columns that begin `events` and every table of the events of one kind.
@@ -83,6 +84,7 @@ pub(crate) fn columns() -> Vec<Column> {
         Column::new("opcode_name", Kind::Word, "The provider's own name of the opcode").or_null(),
         Column::new("task_name", Kind::Word, "The provider's own name of the task").or_null(),
         Column::new("level_name", Kind::Word, "The provider's own name of the level").or_null(),
+        Column::new("channel_name", Kind::Word, "Channel: the event log for which the event is meant").or_null(),
         Column::new("user", Kind::Word, "User that the event carries, a SID").or_null(),
         Column::new("session_id", Kind::Int64, "Terminal session that the event carries").or_null(),
         Column::new("timestamp", Kind::Int64, "The time as recorded, in ticks of the clock that `traces` names").unit("ticks"),

@@ -27,7 +27,13 @@ const DECODED: [usize; 4] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT, at
 const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY, at::STACK_ID, at::USER, at::SESSION_ID];
 
 /// Columns with names of the event's schema.
-const NAMES: [usize; 4] = [at::EVENT, at::OPCODE_NAME, at::TASK_NAME, at::LEVEL_NAME];
+const NAMES: [usize; 5] = [
+    at::EVENT,
+    at::OPCODE_NAME,
+    at::TASK_NAME,
+    at::LEVEL_NAME,
+    at::CHANNEL_NAME,
+];
 
 /// Whether the requested columns, or the filter, need the processes and threads of the trace.
 pub(crate) fn needs_names(builder: &Builder, options: &Options) -> bool {
@@ -188,6 +194,10 @@ impl EventRows<'_> {
         builder.set(
             at::LEVEL_NAME,
             Cell::text(event.level_name().unwrap_or_default()),
+        );
+        builder.set(
+            at::CHANNEL_NAME,
+            Cell::text(event.channel_name().unwrap_or_default()),
         );
         builder.set(at::PAYLOAD_TEXT, Cell::text(event.payload_text()));
         set_decoded(builder, &mut self.scratch, &event);

@@ -2,9 +2,9 @@
 
 use crate::event_columns;
 use crate::rows::{
-    code, compilations, context_switches, exceptions, findings, gcs, images, io, loads, lock_waits,
-    losses, network, packets, processes, profile_changes, profiles, samples, sessions, stacks,
-    summary, thread_pools, thread_waits, threads, traces,
+    activities, code, compilations, context_switches, exceptions, findings, gcs, images, io, loads,
+    lock_waits, losses, network, packets, processes, profile_changes, profiles, samples, sessions,
+    stacks, summary, thread_pools, thread_waits, threads, traces,
 };
 
 pub use crate::table::Table;
@@ -50,6 +50,7 @@ tables! {
     THREAD_POOLS = Table::of::<thread_pools::ThreadPoolRow<'static>>();
     THREAD_POOL_CHANGES = Table::of::<thread_pools::ThreadPoolChangeRow<'static>>();
     THREAD_POOL_QUEUES = Table::of::<thread_pools::ThreadPoolQueueRow<'static>>();
+    ACTIVITIES = Table::of::<activities::ActivityRow<'static>>();
     IO = Table::of::<io::IoRow<'static>>();
     DISK_OPERATIONS = Table::of::<io::DiskOperationRow<'static>>();
     CONNECTIONS = Table::of::<network::ConnectionRow<'static>>();
@@ -73,6 +74,7 @@ pub const REPORTS: &[Table] = &[
     Table::of::<gcs::GcProcessRow<'static>>(),
     Table::of::<compilations::CompilationProcessRow<'static>>(),
     Table::of::<io::IoProcessRow<'static>>(),
+    Table::of::<activities::OperationRow<'static>>(),
 ];
 
 impl Table {

@@ -34,6 +34,7 @@ NAMES = {
     "opcode_name": "opcode_name",
     "task_name": "task_name",
     "level_name": "level_name",
+    "channel_name": "channel_name",
     "user": "user",
     "session_id": "session_id",
     "timestamp": "timestamp",

@@ -14,6 +14,7 @@
 
 use std::fmt;
 
+use super::activities::Activities;
 use super::collections::{Collection, Collections};
 use super::compilations::Compilations;
 use super::contention::Contention;
@@ -76,6 +77,8 @@ pub enum MissingData {
     PoolChanges,
     /// Work items of thread pools of .NET.
     WorkItems,
+    /// Events that start and stop something.
+    Activities,
     /// The ends of what was open when events or buffers were lost.
     LostEnds {
         /// What has no end.
@@ -118,6 +121,7 @@ impl MissingData {
             MissingData::LockWaitStacks => "stacks of waits for locks",
             MissingData::PoolChanges => "changes of threads, or their events",
             MissingData::WorkItems => "work items, or their events",
+            MissingData::Activities => "events that start and stop something",
             MissingData::LostEnds { .. } => {
                 "the ends of what was open when events or buffers were lost"
             }
@@ -194,6 +198,9 @@ impl MissingData {
             MissingData::WorkItems => {
                 "enable Microsoft-Windows-DotNETRuntime with the keyword Threading \
                  (0x10000) at level 5"
+            }
+            MissingData::Activities => {
+                "enable a provider whose events have the opcodes Start and Stop, or such names"
             }
             MissingData::LostEnds { of, .. } => of,
         }
@@ -307,6 +314,18 @@ impl Exceptions {
     pub fn missing(&self) -> Option<MissingData> {
         if self.list().next().is_none() {
             Some(MissingData::Exceptions)
+        } else {
+            None
+        }
+    }
+}
+
+impl Activities {
+    /// The data that the recording lacks.
+    #[must_use]
+    pub fn missing(&self) -> Option<MissingData> {
+        if self.list().is_empty() {
+            Some(MissingData::Activities)
         } else {
             None
         }

@@ -314,7 +314,16 @@ fn endpoint(
 impl Observer for Network {
     const JOINS: Joins = Joins::Nothing;
 
-    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        if let Some(kind) = TrafficKind::of(event) {
+            self.add(kind, record, event);
+        } else {
+            self.unselected(machine, record, event);
+        }
+    }
+
+    /// Answers name the endpoints of later connections, and the DNS client has threads of its own.
+    fn unselected(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         if let EventKind::Event {
             provider: DNS_CLIENT,
             id,
@@ -322,10 +331,6 @@ impl Observer for Network {
             && ANSWERS.contains(&id)
         {
             self.answer(record);
-            return;
-        }
-        if let Some(kind) = TrafficKind::of(event) {
-            self.add(kind, record, event);
         }
     }
 

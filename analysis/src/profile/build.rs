@@ -169,6 +169,12 @@ impl SampleCollector {
         nodes + locations + self.kept.len() as u64 * bytes::SAMPLE
     }
 
+    /// The number of distinct addresses in the collected stacks.
+    #[must_use]
+    pub fn addresses(&self) -> u64 {
+        self.stacks.locations.len() as u64
+    }
+
     /// The profile of what was collected, with names from the whole recording. `machine` is the
     /// machine of the same pass, with [names](crate::Analysis::with_names).
     #[must_use]

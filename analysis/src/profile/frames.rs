@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-use crate::symbols::{Function, Method, SourceLine, Symbol};
+use crate::symbols::{Function, Image, Method, SourceLine, Symbol};
 
 /// The name of what is not in any known method, module or image.
 pub(super) const UNKNOWN: &str = "?";
@@ -216,20 +216,7 @@ impl FrameTable {
                 }
                 method_code(method, module, is_exact)
             }
-            Some(Symbol::Image(image)) => {
-                let addresses = Some(image.start..image.end);
-                let name = key.function.map_or(UNKNOWN, |function| &function.name);
-                Code {
-                    module: self.module(image.path, image.pdb, addresses, is_exact),
-                    method: name.to_owned(),
-                    kind: if key.is_kernel {
-                        FrameKind::Kernel
-                    } else {
-                        FrameKind::Native
-                    },
-                    tier: 0,
-                }
-            }
+            Some(Symbol::Image(image)) => self.image_code(image, key, is_exact),
             None => Code {
                 module: self.module("", None, None, false),
                 method: UNKNOWN.to_owned(),
@@ -261,6 +248,22 @@ impl FrameTable {
             self.known_methods.insert(key, number);
         }
         number
+    }
+
+    /// The code of a function in an image.
+    fn image_code(&mut self, image: &Image<'_>, key: &FrameKey<'_>, is_exact: bool) -> Code {
+        let addresses = Some(image.start..image.end);
+        let name = key.function.map_or(UNKNOWN, |function| &function.name);
+        Code {
+            module: self.module(image.path, image.pdb, addresses, is_exact),
+            method: name.to_owned(),
+            kind: if key.is_kernel {
+                FrameKind::Kernel
+            } else {
+                FrameKind::Native
+            },
+            tier: 0,
+        }
     }
 
     /// The number of a module: by its file name alone unless it `is_exact`.

@@ -8,9 +8,9 @@ use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::occurrences::{Occurred, Occurrences};
 use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector};
-use etl_analysis::{Analysis, Machine, Recording};
+use etl_analysis::{Analysis, Machine, Recording, Within};
 use etl_format::write::record::{Event, System};
-use etl_format::{EventDescriptor, Guid, ProcessId, ThreadId};
+use etl_format::{EventDescriptor, Guid, ProcessId, ThreadId, Ticks, TimeRange};
 use etl_schema::providers::{CLR_RUNTIME, DNS_CLIENT, KERNEL_DISK, KERNEL_FILE, KERNEL_NETWORK};
 
 use super::{PID, TID, Trace};
@@ -317,6 +317,34 @@ fn kernel_network_feeds_connections_with_names() {
         rows,
         [(false, remote, 1_000, name), (true, remote, 50, name)]
     );
+}
+
+/// The answer comes before the range, in a thread that is not selected.
+#[test]
+fn answers_before_the_range_name_connections() {
+    let answer = [
+        utf16("www.example.org"),
+        1u32.to_le_bytes().to_vec(),
+        0u64.to_le_bytes().to_vec(),
+        0u32.to_le_bytes().to_vec(),
+        utf16("198.51.100.7;"),
+    ];
+    let later = [&utf16("other.example.org")[..], &answer[1..].concat()].concat();
+    let mut trace = Trace::new();
+    trace.provider_event(DNS_CLIENT, 3008, 0, 1_900, &answer.concat());
+    trace.provider_event(KERNEL_NETWORK, 10, 0, 2_000, &sent(1_000));
+    trace.provider_event(KERNEL_NETWORK, 10, 0, 2_100, &sent(50));
+    trace.provider_event(DNS_CLIENT, 3008, 0, 2_200, &later);
+    let bytes = trace.finish();
+    let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
+    let range = TimeRange::new(Some(Ticks::new(2_050)), Some(Ticks::new(2_150)));
+    let mut network = Within::new(range, Network::new());
+    Analysis::new().run(&mut recording, &mut network).unwrap();
+    let network = network.observer;
+    let (connection, traffic) = network.connections().first_key_value().unwrap();
+    assert_eq!(traffic.sent, 50);
+    let name = network.name_of(connection.remote.ip());
+    assert_eq!(name, Some("www.example.org"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use etl_format::constants::FILETIME_UNIX_EPOCH;
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::profile::{Profiled, profile};
+use crate::profile::{ProfileRequest, Profiled};
 use crate::recording::RecordingArgs;
 use crate::sink::{Sink, SinkArgs};
 use crate::symbols::SymbolArgs;
@@ -206,12 +206,7 @@ impl SampleArgs {
         } else {
             options
         };
-        let profiled = profile(
-            &self.recording,
-            &self.recording.files,
-            self.recording.processes.selector(),
-            &symbols,
-            options,
+        let profiled = ProfileRequest::new(&self.recording, &symbols, options).run(
             |range| (samples.within(range), other),
             |(samples, _)| samples.profile_bytes(),
             |(samples, _), machine, options| samples.profile(machine, options),

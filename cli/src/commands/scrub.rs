@@ -157,7 +157,7 @@ fn field(text: &str) -> Result<FieldAction, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.rewrite.input)?;
     let scrubber = scrubber(args)?.schemas(store.clone());
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let lists = args.secrets_file.iter().map(PathBuf::as_path);

@@ -5,6 +5,7 @@ use etl_events::input::InputOptions;
 use etl_format::read::{Budget, Limits};
 
 use crate::memory;
+use crate::open_files;
 
 /// The most memory for a trace unless the user chooses: it fits into a container of 2 GiB.
 const MAX_DEFAULT: u64 = 1 << 30;
@@ -57,6 +58,12 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
+    /// Whether a file is opened again for each read, because the system does not allow to keep all
+    /// that are read at the same time open.
+    pub fn closes_files(&self) -> bool {
+        self.at_once > open_files::max_inputs()
+    }
+
     /// The arguments of each of `count` traces that are read at the same time.
     pub fn share(&self, count: usize) -> Self {
         InputArgs {

@@ -3,6 +3,7 @@
 mod about;
 mod args;
 mod opened;
+mod silence;
 mod twice;
 
 use std::fs::File;
@@ -21,6 +22,7 @@ pub(crate) use about::About;
 pub(crate) use args::InputArgs;
 pub(crate) use etl_events::input::{AnySource, binary_format, is_same_file, what};
 pub(crate) use opened::{forget_opened, note_opened, was_opened};
+pub(crate) use silence::Silence;
 pub(crate) use twice::{reject_twice, stdin_twice};
 
 /// The name of `-` in messages and reports.
@@ -48,6 +50,11 @@ impl Input {
         let bytes = bytes_of(path, &name)?;
         let mut input = input::Input::new(bytes, &name, &args.options())
             .map_err(|error| Failure::input(&name, &error))?;
+        if args.closes_files() {
+            input = input
+                .close_between_reads(path)
+                .map_err(|error| Failure::io(&name, &error))?;
+        }
         let limits = args.limits(input.size());
         Ok(Input {
             about: About {
@@ -271,15 +278,11 @@ fn not_opened(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// All bytes of a file, or of standard input for `-`.
+/// The first bytes of a file, or of standard input for `-`: at most `max_len`.
 ///
 /// # Errors
 /// If the file does not exist or cannot be read.
-pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>, Failure> {
-    read_up_to(path, u64::MAX)
-}
-
-fn read_up_to(path: &Path, max_len: u64) -> Result<Vec<u8>, Failure> {
+pub(crate) fn read_up_to(path: &Path, max_len: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match is_stdin(path) {
         true => io::stdin().lock().take(max_len).read_to_end(&mut bytes),
@@ -292,7 +295,7 @@ fn read_up_to(path: &Path, max_len: u64) -> Result<Vec<u8>, Failure> {
 /// The text of a file of `kind`: a script, settings, a list.
 ///
 /// # Errors
-/// As [`read_all`]; if the file has another format, is not UTF-8, or is too long.
+/// As [`read_up_to`]; if the file has another format, is not UTF-8, or is too long.
 pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
     let bytes = read_up_to(path, MAX_TEXT + 1)?;
     let is_long = bytes.len() as u64 > MAX_TEXT;

@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod activities;
 mod at_once;
 #[cfg(unix)]
 mod closed_pipes;

@@ -71,3 +71,51 @@ fn every_command_refuses_to_exceed_the_memory_budget() {
         );
     }
 }
+
+/// A TMF file with so many messages.
+fn messages(count: usize) -> String {
+    let mut text = String::new();
+    for index in 0..count {
+        if index % 10_000 == 0 {
+            text += &format!("{index:08x}-1234-1234-1234-123456789abc driver // SRC=io.c\n");
+        }
+        let number = 10 + index % 10_000;
+        text += &format!(
+            "#typev io_c42 {number} \"%0read %10!d! bytes\" // LEVEL=INFO FUNC=Read\n\
+             {{\ncount, ItemLong -- 10\n}}\n"
+        );
+    }
+    text
+}
+
+/// Definitions have a budget of their own: a trace is read within the same memory as without.
+#[test]
+fn definitions_are_in_no_budget_of_a_trace() {
+    let here = directory(&[
+        ("t.etl", &crate::common::trace()),
+        ("large.tmf", messages(70_000).as_bytes()),
+        ("huge.tmf", messages(400_000).as_bytes()),
+    ]);
+    for command in [
+        &["dump", "t.etl", "--threads", "8"][..],
+        &["info", "t.etl"],
+        &["diff", "t.etl", "t.etl"],
+    ] {
+        let without = etlkit(here.path(), command);
+        assert!(without.code < 2, "{command:?}: {}", without.err);
+        let said = etlkit(here.path(), &[command, &["--tmf", "large.tmf"]].concat());
+        assert_eq!(
+            (said.code, &said.err),
+            (without.code, &without.err),
+            "{command:?}"
+        );
+    }
+    let limited = ["dump", "t.etl", "--max-memory", "128M", "--tmf", "huge.tmf"];
+    let said = etlkit(here.path(), &limited);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(
+        said.err
+            .contains("error: huge.tmf: the definitions up to this file need more than")
+    );
+    assert!(said.err.contains("--max-memory"), "{}", said.err);
+}

@@ -203,6 +203,53 @@ fn endless_pipe_is_refused() {
     }
 }
 
+/// A pipe that is printed while it is read ends when no record has come for a long time.
+#[test]
+#[cfg(target_os = "linux")]
+fn endless_pipe_ends_a_dump_in_file_order() {
+    for beginning in [Vec::new(), trace()] {
+        let here = directory(&[("t.etl", &beginning)]);
+        let script = "cat t.etl /dev/zero | \"$0\" dump - --file-order";
+        let child = Command::new("sh")
+            .current_dir(here.path())
+            .args(["-c", script, env!("CARGO_BIN_EXE_etlkit")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = ended(child);
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{err}");
+        assert!(err.contains("no record is in 64 MiB of the pipe"), "{err}");
+        let out = String::from_utf8(said.stdout).unwrap();
+        assert_eq!(out.is_empty(), beginning.is_empty(), "{out}");
+    }
+}
+
+/// A trace of a data set is read twice: for its hash, and for its rows.
+#[test]
+#[cfg(all(target_os = "linux", feature = "parquet"))]
+fn parquet_refuses_pipes_with_a_reason() {
+    for input in ["pipe.etl", "/dev/stdin", "-"] {
+        let here = directory(&[("t.etl", &trace())]);
+        make_pipe(&here.path().join("pipe.etl"));
+        let args = ["export", "parquet", "t.etl", input, "-o", "set"];
+        let mut child = start(here.path(), &args);
+        // It may end before it reads anything.
+        let _ = child.stdin.take().unwrap().write_all(&trace());
+        let said = ended(child);
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{input}: {err}");
+        assert!(
+            err.contains("is a pipe, and a trace of a data set is read twice"),
+            "{input}: {err}"
+        );
+        assert!(err.contains("write it to a file first"), "{input}: {err}");
+        assert_eq!(names(here.path()), ["pipe.etl", "t.etl"], "{input}");
+    }
+}
+
 /// Opening a named pipe would wait for a program that may never come.
 #[test]
 fn named_pipe_in_a_directory_is_left_out_with_a_note() {

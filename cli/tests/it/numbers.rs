@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use etl_test_support::{needs, trace as real};
+use etl_test_support::{all_traces, needs, trace as real};
 use serde_json::Value;
 
 use super::common::{directory, etlkit, trace};
@@ -155,4 +155,59 @@ fn compare_names_the_trace_without_the_process() {
         "{}",
         neither.err
     );
+}
+
+#[needs(trace = "tx/HTTP_Server.etl")]
+#[test]
+fn dump_names_the_channel_of_events_of_windows() {
+    let file = real("tx/HTTP_Server.etl");
+    let file = file.to_str().unwrap();
+    let dump = ["dump", file, "--provider", "HttpService"];
+    let json = etlkit(
+        Path::new("."),
+        &[&dump[..], &["--format", "jsonl"]].concat(),
+    );
+    let mut events = 0;
+    for line in json.out.lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(row["channel_name"], HTTP_CHANNEL, "{row}");
+        events += 1;
+    }
+    // The event log has the same events; Windows names the channel of each.
+    assert_eq!(events, 2_041);
+    let log = std::fs::read(real("tx/HTTP_Server.evtx")).unwrap();
+    let name: Vec<u8> = HTTP_CHANNEL
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    assert!(log.windows(name.len()).any(|bytes| bytes == name));
+    let text = etlkit(Path::new("."), &[&dump[..], &["--limit", "1"]].concat());
+    let channel = format!(" channel {HTTP_CHANNEL} ");
+    assert!(text.out.contains(&channel), "{}", text.out);
+}
+
+const HTTP_CHANNEL: &str = "Microsoft-Windows-HttpService/Trace";
+
+/// Traces of kernels, of the CLR and of captures, with buffers of 4 KiB to 16 MiB.
+#[needs(traces)]
+#[test]
+fn merged_dump_of_many_real_traces_fits_the_default_memory() {
+    let mut small = Vec::new();
+    for path in all_traces() {
+        let bytes = std::fs::read(&path).unwrap();
+        if bytes.len() < 200_000 {
+            small.push(bytes);
+        }
+    }
+    assert!(small.len() > 5);
+    let names: Vec<String> = (0..71).map(|number| format!("{number:02}.etl")).collect();
+    let mut files: Vec<(&str, &[u8])> = Vec::new();
+    for (name, bytes) in names.iter().zip(small.iter().cycle()) {
+        files.push((name, bytes));
+    }
+    let here = directory(&files);
+    let each = etlkit(here.path(), &["dump", ".", "--count"]);
+    let merged = etlkit(here.path(), &["dump", ".", "--merge", "--count"]);
+    assert!(merged.code < 2, "{}", merged.err);
+    assert_eq!(merged.out.trim(), each.out.trim());
 }

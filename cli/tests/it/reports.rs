@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::common::{directory, etlkit, etlkit_piped, trace};
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "summary",
     "cpu",
     "gc",
@@ -21,6 +21,7 @@ const KINDS: [&str; 14] = [
     "io",
     "network",
     "waits",
+    "activities",
     "processes",
     "images",
     "sessions",

@@ -157,10 +157,11 @@ fn reports_keep_the_budget_that_they_are_given() {
 }
 
 /// Commands whose results are larger than what they were made from.
-const RESULTS: [&[&str]; 6] = [
+const RESULTS: [&[&str]; 7] = [
     &["analyze", "cpu", "t.etl", "--format", "json"],
     &["analyze", "cpu", "t.etl", "--tree", "--format", "csv"],
     &["export", "firefox", "t.etl", "-o", "out", "--force"],
+    &["export", "perfetto", "t.etl", "-o", "out", "--force"],
     &["export", "pprof", "t.etl", "-o", "out", "--force"],
     &["export", "flamegraph", "t.etl", "-o", "out", "--force"],
     &["export", "speedscope", "t.etl", "-o", "out", "--force"],

@@ -378,6 +378,15 @@ impl FileHeader {
         })
     }
 
+    /// Whether newer buffers may have been written over older ones in a file of `count` buffers and
+    /// `len` bytes.
+    pub(crate) fn may_have_overwritten(&self, count: u64, len: u64) -> bool {
+        match self.overwriting() {
+            Some(overwriting) => overwriting.is_possible(count, len),
+            None => false,
+        }
+    }
+
     /// How many buffers that the header counts are missing from a file of `count` buffers and `len`
     /// bytes. Buffers that a circular file has overwritten are not missing.
     pub(crate) fn missing_buffers(&self, count: u64, len: u64) -> u64 {

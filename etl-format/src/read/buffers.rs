@@ -55,7 +55,7 @@ impl Walker {
             }
             None => {
                 let mut entries = core::mem::take(&mut self.entries);
-                let notes = sequence_notes(&mut entries, self.header.mode);
+                let notes = sequence_notes(&mut entries, &self.header);
                 self.walk.notes.extend(notes);
                 self.log.finish();
             }

@@ -92,6 +92,11 @@ impl BufferEntry {
         }
     }
 
+    /// The offset of the end of the buffer in the file.
+    pub(super) fn file_end(&self) -> u64 {
+        self.offset.saturating_add(self.stored.into())
+    }
+
     /// Whether this buffer contains a file header.
     #[must_use]
     pub fn is_header(&self) -> bool {

@@ -78,10 +78,24 @@ pub(crate) fn within(
     layout: Option<&Layout>,
 ) -> Option<Candidate> {
     let end = range.end.min(bytes.len());
-    (range.start..end).find_map(|offset| {
-        let header = candidate(bytes, offset, capacity, layout)?;
-        Some(Candidate { offset, header })
-    })
+    let mut offset = after_zeros(bytes, range.start);
+    while offset < end {
+        if let Some(header) = candidate(bytes, offset, capacity, layout) {
+            return Some(Candidate { offset, header });
+        }
+        offset = after_zeros(bytes, offset + 1);
+    }
+    None
+}
+
+/// The first offset from `from` on at which a buffer may begin: with a size that is not 0. Long
+/// zeros are passed quickly, because a pipe of zeros may have no end.
+fn after_zeros(bytes: &[u8], from: usize) -> usize {
+    const SIZE_BYTES: usize = size_of::<u32>();
+    let rest = bytes.get(from..).unwrap_or_default();
+    let zeros = rest.iter().position(|byte| *byte != 0);
+    let zeros = zeros.unwrap_or(rest.len());
+    from + zeros.saturating_sub(SIZE_BYTES - 1)
 }
 
 /// The header of the buffer that plausibly begins at an offset.

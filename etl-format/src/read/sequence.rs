@@ -3,13 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::constants::LogFileMode;
+use crate::headers::FileHeader;
 
 use super::damage::Note;
 use super::index::BufferEntry;
 
 /// Notes on sequence numbers: gaps, repetitions, and buffers out of order. Numbers start again with
 /// each run of sessions, which the buffers learn. Damaged numbers are corrected.
-pub(super) fn sequence_notes(buffers: &mut [BufferEntry], mode: LogFileMode) -> Vec<Note> {
+pub(super) fn sequence_notes(buffers: &mut [BufferEntry], header: &FileHeader) -> Vec<Note> {
+    let mode = header.mode;
+    let len = buffers.last().map_or(0, BufferEntry::file_end);
+    // A circular file that was never full has its first buffers.
+    let starts_anywhere =
+        mode.has(LogFileMode::NEWFILE) || header.may_have_overwritten(buffers.len() as u64, len);
     let mut notes = Vec::new();
     let runs = buffers.chunk_by_mut(|previous, next| !begins_run(previous, next, mode));
     for (index, run) in runs.enumerate() {
@@ -17,7 +23,7 @@ pub(super) fn sequence_notes(buffers: &mut [BufferEntry], mode: LogFileMode) -> 
             entry.run = u32::try_from(index).unwrap_or(u32::MAX);
         }
         correct(run, &mut notes);
-        session_notes(run, mode, &mut notes);
+        session_notes(run, starts_anywhere, &mut notes);
     }
     notes
 }
@@ -121,7 +127,9 @@ fn find_stray(sorted: &[i64]) -> Option<Stray> {
     Some(Stray { number, expected })
 }
 
-fn session_notes(session: &[BufferEntry], mode: LogFileMode, notes: &mut Vec<Note>) {
+/// Notes on the numbers of a session. `starts_anywhere` is whether its first buffers may be in
+/// another file, or overwritten.
+fn session_notes(session: &[BufferEntry], starts_anywhere: bool, notes: &mut Vec<Note>) {
     // A rebuilt buffer has no number, which is not a gap.
     let mut numbered: Vec<&BufferEntry> = session.iter().filter(|b| !b.rebuilt).collect();
     let mut last_numbers = BTreeMap::new();
@@ -133,7 +141,6 @@ fn session_notes(session: &[BufferEntry], mode: LogFileMode, notes: &mut Vec<Not
         }
     }
     numbered.sort_unstable_by_key(|b| (b.sequence_number, b.offset));
-    let starts_anywhere = mode.has(LogFileMode::NEWFILE) || mode.has(LogFileMode::CIRCULAR);
     for (previous, b) in numbered.iter().zip(numbered.iter().skip(1)) {
         let before = previous.sequence_number;
         let number = b.sequence_number;
@@ -141,7 +148,7 @@ fn session_notes(session: &[BufferEntry], mode: LogFileMode, notes: &mut Vec<Not
         match number.saturating_sub(before) {
             0 => notes.push(Note::SequenceTwice { offset, number }),
             1 => {}
-            // A later file of a session, and a circular file, can start at any number.
+            // A later file of a session, and a full circular file, can start at any number.
             _ if before == 0 && starts_anywhere => {}
             step => notes.push(Note::SequenceGap {
                 offset,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::Ticks;
 use crate::clock::Clock;
-use crate::constants::{CompressionFormat, LogFileMode};
+use crate::constants::CompressionFormat;
 use crate::error::{Error, Result};
 use crate::headers::FileHeader;
 
@@ -92,7 +92,7 @@ impl<S: Source> Trace<S> {
             1,
             |entry| entry.first_timestamp == Ticks::MIN,
         )?;
-        notes.extend(sequence_notes(&mut buffers, header.mode));
+        notes.extend(sequence_notes(&mut buffers, &header));
         if is_appended(&buffers) {
             // The header counts the buffers of the session that wrote it.
             notes.retain(|note| !matches!(note, Note::BufferCount { .. }));
@@ -166,7 +166,7 @@ impl<S: Source> Trace<S> {
 
     /// How many buffers of a circular file are missing because newer buffers were written over
     /// them;
-    /// `None` if there are none, or if the file is not circular.
+    /// `None` if there are none, or if the file is not circular or was never full.
     #[must_use]
     pub fn overwritten(&self) -> Option<u64> {
         let Index {
@@ -175,7 +175,9 @@ impl<S: Source> Trace<S> {
             notes,
             ..
         } = &self.index;
-        if !header.mode.has(LogFileMode::CIRCULAR) {
+        // A file that was never full has lost its missing buffers in another way.
+        let len = buffers.last().map_or(0, BufferEntry::file_end);
+        if !header.may_have_overwritten(buffers.len() as u64, len) {
             return None;
         }
         // The buffer with the header is never overwritten.

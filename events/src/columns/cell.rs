@@ -132,6 +132,7 @@ impl Head {
                 None => Cell::None,
             },
             Column::Channel => Cell::number(header.channel),
+            Column::ChannelName => Cell::text(&self.channel_name),
             Column::Event => Cell::text(&self.event_name),
             _ => Cell::None,
         }

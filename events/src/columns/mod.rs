@@ -59,6 +59,7 @@ columns! {
     OpcodeName "opcode_name",
     TaskName "task_name",
     LevelName "level_name",
+    ChannelName "channel_name",
     Keywords "keywords",
 }
 

@@ -29,6 +29,7 @@ pub(crate) struct Head {
     pub opcode_name: String,
     pub task_name: String,
     pub level_name: String,
+    pub channel_name: String,
     /// Filled by the writer of JSON when it first writes such an event.
     pub json: OnceLock<Box<JsonMembers>>,
     /// Filled by the writer of CSV.
@@ -55,6 +56,7 @@ impl Head {
             opcode_name: names.opcode.to_owned(),
             task_name: names.task.to_owned(),
             level_name: names.level.to_owned(),
+            channel_name: names.channel.to_owned(),
             schema: schema.cloned(),
             header,
             json: OnceLock::new(),
@@ -93,7 +95,7 @@ fn provider_text(provider: Option<Guid>, header: &HeaderFields) -> String {
     hook_class_name(hook).unwrap_or_default().to_owned()
 }
 
-/// The provider's own names for the opcode, the task and the level of an event.
+/// The provider's own names for the opcode, the task, the level and the channel of an event.
 ///
 /// A name is "" if every provider has it, if the record has another value, and for an opcode with
 /// the name of the event itself.
@@ -105,6 +107,8 @@ struct OwnNames<'s> {
     task: &'s str,
     /// The name of the level.
     level: &'s str,
+    /// The name of the channel.
+    channel: &'s str,
 }
 
 impl<'s> OwnNames<'s> {
@@ -115,6 +119,7 @@ impl<'s> OwnNames<'s> {
             opcode: if opcode == &*schema.name { "" } else { opcode },
             task: own_name(schema, header.task, &schema.task),
             level: own_name(schema, header.level, &schema.level),
+            channel: own_name(schema, header.channel, &schema.channel),
         }
     }
 }

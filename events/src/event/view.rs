@@ -262,6 +262,13 @@ impl<'a> Event<'a> {
         self.head.header.channel
     }
 
+    /// The name of the channel, that is of the event log for which the event is meant, if the
+    /// source of its schema has it: `Microsoft-Windows-Kernel-File/Analytic`.
+    #[must_use]
+    pub fn channel_name(&self) -> Option<&'a str> {
+        not_empty(&self.head.channel_name)
+    }
+
     /// The kind of the record: its header format.
     ///
     /// ```

@@ -1,11 +1,11 @@
 //! The source of every reader: bytes in memory, or a file.
 
-use std::fs::File;
 use std::io;
 
 use etl_format::read::{FileSource, Reused, Source};
 
 use super::ahead::Ahead;
+use super::handle::Handle;
 
 /// Bytes in memory, or a file that is read in blocks; a file may be read ahead.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) enum AnyBytes<'s> {
     /// In memory or mapped.
     Memory(&'s [u8]),
     /// In a file.
-    File(&'s mut FileSource<File>),
+    File(&'s mut FileSource<Handle>),
 }
 
 /// The bytes of one read.

@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use etl_format::read::{FileSource, Source as _, Spooled};
 
 use super::ahead::Ahead;
 use super::any::{AnyBytes, AnySource};
+use super::handle::Handle;
 use super::map::Mapped;
 
 /// The opened bytes of a trace.
@@ -22,7 +24,7 @@ enum Content {
     /// All bytes: mapped, or in memory.
     Bytes(Mapped),
     /// A file that is read in blocks.
-    File(FileSource<File>),
+    File(FileSource<Handle>),
 }
 
 impl Data {
@@ -43,7 +45,7 @@ impl Data {
         let is_mapped = cfg!(feature = "mmap") && size.unwrap_or(u64::MAX) <= max_mapped;
         let content = match is_mapped {
             true => Content::Bytes(Mapped::new(&file)?),
-            false => Content::File(FileSource::new(file)?),
+            false => Content::File(FileSource::new(Handle::Open(file))?),
         };
         Ok(Data { content, ahead })
     }
@@ -52,8 +54,24 @@ impl Data {
     pub fn into_mapped(self) -> io::Result<Mapped> {
         match self.content {
             Content::Bytes(mapped) => Ok(mapped),
-            Content::File(file) => Mapped::read(&file.into_inner()),
+            Content::File(file) => Mapped::read(&file.into_inner().into_file()?),
         }
+    }
+
+    /// Closes a file that is read in blocks, which is at the path. Each read opens it again.
+    pub fn close_between_reads(self, path: &Path) -> io::Result<Self> {
+        let content = match self.content {
+            Content::Bytes(mapped) => Content::Bytes(mapped),
+            Content::File(file) => {
+                let handle = file.into_inner().closed(path)?;
+                Content::File(FileSource::new(handle)?)
+            }
+        };
+        Ok(Data {
+            content,
+            // The thread has the file open.
+            ahead: None,
+        })
     }
 
     /// A source that waits for the thread that reads ahead.

@@ -23,6 +23,7 @@ mod bytes;
 mod data;
 mod error;
 mod eventpipe;
+mod handle;
 mod head;
 mod identity;
 mod map;

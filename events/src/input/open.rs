@@ -47,6 +47,9 @@ impl Default for InputOptions {
 pub struct Input {
     head: Head,
     data: Data,
+    /// Whether the bytes were unpacked, converted or read from a pipe. They may be in a temporary
+    /// file without a name.
+    is_temporary: bool,
 }
 
 impl Input {
@@ -84,6 +87,8 @@ impl Input {
     pub fn new(bytes: Bytes, name: &str, options: &InputOptions) -> Result<Self, Error> {
         let Unpacked { bytes, mut head } = options.unpacker.open(bytes)?;
         let limit = options.unpacker.max_unpacked;
+        let is_whole = matches!(bytes, Bytes::Whole(_));
+        let is_temporary = !is_whole || head.from.is_some() || head.conversion.is_some();
         // Unpacked input has limits of its own.
         let bytes = if head.from.is_none() {
             bytes.ensure_trace()?
@@ -98,7 +103,26 @@ impl Input {
                 .map_err(|error| head.not_a_trace(name, &error))?;
             head.from = None;
         }
-        Ok(Input { head, data })
+        Ok(Input {
+            head,
+            data,
+            is_temporary,
+        })
+    }
+
+    /// Closes the file at the path, which is this input, and opens it again for each read. So
+    /// thousands of inputs can be read at the same time, although a process may have only some
+    /// hundred files open. Without effect on an input that is mapped, in memory, or unpacked.
+    ///
+    /// # Errors
+    /// When the properties of the file cannot be read. Later reads fail if another file has the
+    /// path by then.
+    pub fn close_between_reads(self, path: &Path) -> io::Result<Self> {
+        if self.is_temporary {
+            return Ok(self);
+        }
+        let data = self.data.close_between_reads(path)?;
+        Ok(Input { data, ..self })
     }
 
     /// The first bytes, for messages.

@@ -70,7 +70,8 @@ impl Columns {
     /// For an empty name.
     pub fn new(names: &[String]) -> Result<Self, EmptyColumnName> {
         use Column::{
-            Event, Fields, Keywords, LevelName, Message, OpcodeName, PayloadText, TaskName,
+            ChannelName, Event, Fields, Keywords, LevelName, Message, OpcodeName, PayloadText,
+            TaskName,
         };
         let mut columns = Columns {
             columns: Vec::new(),
@@ -93,6 +94,7 @@ impl Columns {
                         | OpcodeName
                         | TaskName
                         | LevelName
+                        | ChannelName
                 );
                 continue;
             }

@@ -47,6 +47,7 @@ fn make_members(head: &Head, kind: &str) -> JsonMembers {
         key(out, Column::Keyword);
         quoted(out, |out| hexadecimal(out, keyword));
     }
+    text_member(out, Column::ChannelName, &head.channel_name);
     text_member(&mut members.event, Column::Event, &head.event_name);
     members
 }
@@ -55,8 +56,8 @@ fn make_members(head: &Head, kind: &str) -> JsonMembers {
 /// trace defines may get it later.
 pub(super) const fn is_shared(column: Column) -> bool {
     use Column::{
-        Channel, Event, Hook, Id, Keyword, Keywords, Kind, Level, LevelName, Opcode, OpcodeName,
-        Provider, ProviderGuid, Task, TaskName, Version,
+        Channel, ChannelName, Event, Hook, Id, Keyword, Keywords, Kind, Level, LevelName, Opcode,
+        OpcodeName, Provider, ProviderGuid, Task, TaskName, Version,
     };
     matches!(
         column,
@@ -71,6 +72,7 @@ pub(super) const fn is_shared(column: Column) -> bool {
             | Keyword
             | Event
             | Channel
+            | ChannelName
             | OpcodeName
             | TaskName
             | LevelName

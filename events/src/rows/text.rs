@@ -40,6 +40,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     labelled(out, " ", event.cell(Column::LevelName));
     labelled(out, " hook ", event.cell(Column::Hook));
     labelled(out, " keyword ", event.cell(Column::Keyword));
+    labelled(out, " channel ", event.cell(Column::ChannelName));
     labelled(out, " activity ", event.cell(Column::Activity));
     if let Some(instance) = Instance::of(&event.record) {
         labelled(out, " instance ", Cell::Number(instance.id.into()));

@@ -1,5 +1,5 @@
 //! The kernel's events that Perfetto knows as such: context switches, threads that become ready,
-//! operations of files and disks.
+//! operations of files and disks, also as Kernel-Disk and Kernel-File state them.
 
 use etl_analysis::EventRef;
 use etl_format::constants::hook;
@@ -11,6 +11,7 @@ use foldhash::{HashMap, HashSet};
 use super::Context;
 use super::fields::{etw_bundle, etw_event, packet};
 use super::packets::Packets;
+use super::providers::ProviderEvent;
 use super::storage::Storage;
 use crate::protobuf::Message;
 use crate::text::utf16;
@@ -58,6 +59,16 @@ impl Kind {
     /// The index of a field by its name.
     fn index_of(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.0 == name)
+    }
+
+    /// Whether it is an operation of a disk.
+    fn is_of_disks(&self) -> bool {
+        self.message == etw_event::DISK_IO
+    }
+
+    /// Whether it is an operation of a file.
+    fn is_of_files(&self) -> bool {
+        !self.request.is_empty()
     }
 }
 
@@ -249,18 +260,46 @@ impl Reader {
         for (name, field) in names.iter_mut().zip(kind.fields) {
             *name = field.0;
         }
+        Reader::with_fields(kind, FieldReader::of_hook(hook, names))
+    }
+
+    fn of_provider(kind: &'static Kind, event: ProviderEvent) -> Self {
+        let mut names = [""; FIELDS];
+        for (name, field) in names.iter_mut().zip(kind.fields) {
+            *name = event.field_name(field.0);
+        }
+        let fields = FieldReader::of_event(event.provider, event.id, names);
+        Reader::with_fields(kind, fields)
+    }
+
+    fn with_fields(kind: &'static Kind, fields: FieldReader<FIELDS>) -> Self {
         Reader {
-            fields: FieldReader::of_hook(hook, names),
+            fields,
             thread: kind.index_of(kind.thread),
             request: kind.index_of(kind.request),
         }
     }
 }
 
+/// An event with the thread and the request that its fields name.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    kind: &'static Kind,
+    hook: u16,
+    thread: Option<ThreadId>,
+    request: Option<u64>,
+}
+
 /// Collects the kernel's events and writes them in packets.
 #[derive(Debug, Default)]
 pub(super) struct Etw {
     readers: HashMap<u16, Reader>,
+    /// The readers of events of providers, by the hook of the same operation.
+    provider_readers: HashMap<u16, Reader>,
+    /// Whether the kernel itself logs operations of disks, and of files. Then the events of
+    /// providers would state them again.
+    has_disks: bool,
+    has_files: bool,
     /// The threads that run, by processor.
     running: HashMap<u16, ThreadId>,
     /// Requests of selected threads that have not ended.
@@ -285,6 +324,8 @@ impl Etw {
         packets: &mut Packets<S>,
     ) {
         let Some(kind) = kind_of(hook) else { return };
+        self.has_disks |= kind.is_of_disks();
+        self.has_files |= kind.is_of_files();
         let reader = self
             .readers
             .entry(hook)
@@ -294,29 +335,87 @@ impl Etw {
         let Some(values) = reader.fields.read(record) else {
             return;
         };
+        let operation = Operation {
+            kind,
+            hook,
+            thread: thread_index.and_then(|index| thread_at(&values, index)),
+            request: request_index.and_then(|index| values.uint(index)),
+        };
+        self.write(context, operation, &values, event, packets);
+    }
+
+    /// Writes an event of Kernel-Disk or Kernel-File, unless the kernel logs the same operations.
+    pub fn provider_record<S: Storage>(
+        &mut self,
+        context: &Context<'_>,
+        record: &Record<'_>,
+        event: &EventRef,
+        source: ProviderEvent,
+        packets: &mut Packets<S>,
+    ) {
+        let hook = source.hook;
+        let Some(kind) = kind_of(hook) else { return };
+        if kind.is_of_disks() && self.has_disks || kind.is_of_files() && self.has_files {
+            return;
+        }
+        let reader = self
+            .provider_readers
+            .entry(hook)
+            .or_insert_with(|| Reader::of_provider(kind, source));
+        let thread_index = reader.thread;
+        let request_index = reader.request;
+        let Some(values) = reader.fields.read(record) else {
+            return;
+        };
+        let mut thread = thread_index.and_then(|index| thread_at(&values, index));
+        if thread.is_none() && kind.is_of_files() {
+            // Version 0 names the field of the thread otherwise; the thread itself logs the event.
+            thread = event.tid;
+        }
+        let operation = Operation {
+            kind,
+            hook,
+            thread,
+            request: request_index.and_then(|index| values.uint(index)),
+        };
+        self.write(context, operation, &values, event, packets);
+    }
+
+    /// Writes an event if it is selected.
+    fn write<S: Storage>(
+        &mut self,
+        context: &Context<'_>,
+        operation: Operation,
+        values: &FieldValues<'_, FIELDS>,
+        event: &EventRef,
+        packets: &mut Packets<S>,
+    ) {
+        let Operation {
+            kind,
+            hook,
+            thread,
+            request,
+        } = operation;
         if hook == hook::CSWITCH {
-            let thread = thread_at(&values, NEW_THREAD).unwrap_or(ThreadId::new(0));
+            let thread = thread_at(values, NEW_THREAD).unwrap_or(ThreadId::new(0));
             self.running.insert(event.processor, thread);
         }
-        let thread = thread_index.and_then(|index| thread_at(&values, index));
         let mut hidden = [false; 2];
         if !context.selection.is_everything() {
             let is_selected = match hook {
                 hook::CSWITCH => {
                     hidden = [NEW_THREAD, OLD_THREAD].map(|index| {
-                        let thread = thread_at(&values, index);
+                        let thread = thread_at(values, index);
                         !is_thread_selected(context, thread, event.time)
                     });
                     hidden != [true; 2]
                 }
                 hook::READY_THREAD => is_thread_selected(context, thread, event.time),
                 hook::FILE_OPERATION_END => {
-                    let request = request_index.and_then(|index| values.uint(index));
                     request.is_some_and(|request| self.requests.remove(&request))
                 }
                 _ => {
                     let is_selected = is_thread_selected(context, thread, event.time);
-                    let request = request_index.and_then(|index| values.uint(index));
                     if is_selected && let Some(request) = request {
                         self.begin_request(request);
                     }
@@ -337,7 +436,7 @@ impl Etw {
             self.left_out += 1;
             return;
         }
-        encode(kind, &values, hidden, &mut self.values);
+        encode(kind, values, hidden, &mut self.values);
         if let Some(opcode) = kind.opcode {
             self.values.uint(opcode, (hook & 0xff).into());
         }

@@ -40,6 +40,7 @@ mod fields;
 mod interrupts;
 mod names;
 mod packets;
+mod providers;
 mod samples;
 mod selection;
 mod spool;
@@ -53,7 +54,7 @@ use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, ProfileOptions, SampleCollector};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample};
 use etl_format::Ticks;
-use etl_format::read::Record;
+use etl_format::read::{EventHeader, Record};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
 
@@ -62,6 +63,7 @@ use activities::{Activities, ActivityName};
 use behavior::Behavior;
 use etw::Etw;
 use fields::{clock, clock_id, clock_snapshot, packet};
+use providers::ProviderEvent;
 use samples::SampleWriter;
 use spool::{Item, KeptActivity, KeptSample, Spool};
 use time::TraceTime;
@@ -127,6 +129,17 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
     #[must_use]
     pub fn with_idle(self) -> Self {
         Perfetto { idle: true, ..self }
+    }
+
+    /// About how many bytes of memory [`Perfetto::finish`] takes in addition to what was collected,
+    /// at most.
+    #[must_use]
+    pub fn finish_bytes(&self) -> u64 {
+        let interned = self
+            .samples
+            .addresses()
+            .saturating_mul(samples::ADDRESS_BYTES);
+        self.samples.profile_bytes().saturating_add(interned)
     }
 
     /// Writes a snapshot of the clock, once, and returns the clock.
@@ -255,6 +268,32 @@ fn write_activity<O: Storage>(
     });
 }
 
+impl<O: Storage, S: Storage> Perfetto<O, S> {
+    /// Writes an event of a provider that states what the kernel's events state.
+    fn provider_record(
+        &mut self,
+        machine: &Machine,
+        record: &Record<'_>,
+        event: &EventRef,
+        header: &EventHeader,
+    ) {
+        let Some(source) = ProviderEvent::of(header.provider, header.descriptor.id) else {
+            return;
+        };
+        if !self.selection.admits_time(event.time) {
+            return;
+        }
+        let context = Context {
+            machine,
+            time: self.time(machine),
+            selection: &self.selection,
+        };
+        let packets = &mut self.writer.packets;
+        self.etw
+            .provider_record(&context, record, event, source, packets);
+    }
+}
+
 impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.samples.record(machine, record, event);
@@ -273,6 +312,7 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
         self.activities.learn(record);
         let Some(header) = record.event() else { return };
         if header.provider != CLR_RUNTIME {
+            self.provider_record(machine, record, event, &header);
             let selection = &self.selection;
             self.activities
                 .record(record, &header, event.time, selection, &mut self.spool);

@@ -26,6 +26,25 @@ pub(super) struct Owner {
     pub pid: u32,
 }
 
+/// Activities that may be nested in each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Group {
+    /// Those with this activity id.
+    Id(Guid),
+    /// Those of a thread that have no activity id.
+    Thread(Option<ThreadId>),
+}
+
+impl Group {
+    fn of(activity: &Activity) -> Self {
+        if activity.id == Guid::ZERO {
+            Group::Thread(activity.tid)
+        } else {
+            Group::Id(activity.id)
+        }
+    }
+}
+
 /// Activities of a process; each is within the one around it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
@@ -36,7 +55,7 @@ pub(super) struct Lane {
 
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    id: Guid,
+    group: Group,
     name: u32,
     until: Ticks,
 }
@@ -57,8 +76,8 @@ impl Lane {
     /// same id.
     fn can_nest(&self, activity: &Activity, until: Ticks) -> bool {
         self.open.last().is_some_and(|open| {
-            let is_parent = open.id == activity.parent || open.id == activity.id;
-            is_parent && until <= open.until
+            let is_around = [Group::Id(activity.parent), Group::of(activity)].contains(&open.group);
+            is_around && until <= open.until
         })
     }
 
@@ -69,7 +88,7 @@ impl Lane {
             time: activity.started,
         });
         self.open.push(Open {
-            id: activity.id,
+            group: Group::of(activity),
             name: activity.name,
             until,
         });
@@ -84,8 +103,8 @@ struct ProcessLanes {
     free: BTreeSet<usize>,
     /// When the other lanes become free.
     busy: BinaryHeap<Reverse<(Ticks, usize)>>,
-    /// The lane of the last activity with an id.
-    lanes_by_id: HashMap<Guid, usize>,
+    /// The lane of the last activity of a group.
+    lanes_by_group: HashMap<Group, usize>,
 }
 
 impl ProcessLanes {
@@ -97,8 +116,9 @@ impl ProcessLanes {
             self.busy.pop();
             self.free.insert(lane);
         }
-        for id in [activity.parent, activity.id] {
-            let Some(&index) = self.lanes_by_id.get(&id) else {
+        let group = Group::of(activity);
+        for around in [Group::Id(activity.parent), group] {
+            let Some(&index) = self.lanes_by_group.get(&around) else {
                 continue;
             };
             let Some(lane) = self.lanes.get_mut(index) else {
@@ -107,7 +127,7 @@ impl ProcessLanes {
             lane.advance(activity.started);
             if lane.can_nest(activity, until) {
                 lane.start(activity, until);
-                self.lanes_by_id.insert(activity.id, index);
+                self.lanes_by_group.insert(group, index);
                 return;
             }
         }
@@ -126,7 +146,7 @@ impl ProcessLanes {
             lane.start(activity, until);
         }
         self.busy.push(Reverse((until, index)));
-        self.lanes_by_id.insert(activity.id, index);
+        self.lanes_by_group.insert(group, index);
     }
 }
 

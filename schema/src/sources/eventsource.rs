@@ -24,7 +24,7 @@ pub struct Chunk<'a> {
     pub minor_version: u8,
     /// Number of chunks.
     pub total: u16,
-    /// Number of this one, from 0.
+    /// Number of this chunk, from 0.
     pub number: u16,
     /// The piece of XML.
     pub text: &'a [u8],

@@ -72,9 +72,33 @@ pub enum TmfNote {
 /// # Errors
 /// The first line that is invalid. An unknown type is not an error: see [`Tmf::notes`].
 pub fn parse(text: &str) -> Result<Tmf, Error> {
+    parse_within(text, usize::MAX)
+}
+
+/// As [`parse`], but refuses messages that need more than about `max_bytes` bytes of memory.
+///
+/// ```
+/// use etl_schema::sources::tmf;
+///
+/// let mut text = "12345678-1234-1234-1234-123456789abc driver // SRC=io.c\n".to_owned();
+/// for number in 10..1_010 {
+///     text += &format!("#typev io_c42 {number} \"text\" // LEVEL=INFO\n{{\n}}\n");
+/// }
+/// assert_eq!(tmf::parse_within(&text, 1 << 20)?.schemas.len(), 1_000);
+/// assert!(tmf::parse_within(&text, 1 << 16).is_err());
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`parse`]; [`Error::TmfTooBig`] with the line of the message that needs too much.
+pub fn parse_within(text: &str, max_bytes: usize) -> Result<Tmf, Error> {
     let mut out = Tmf {
         schemas: Vec::new(),
         notes: Vec::new(),
+    };
+    let mut memory = Memory {
+        used: 0,
+        max: max_bytes,
     };
     let mut source: Option<Source> = None;
     // The last message, whose arguments may follow.
@@ -97,6 +121,7 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
                         line: number,
                         expected,
                     })?;
+                    memory.add(argument.bytes(), number)?;
                     if let Some(item) = message.add(argument) {
                         out.notes.push(TmfNote::UnknownType { line: number, item });
                     }
@@ -126,12 +151,13 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
                 });
                 continue;
             }
-            let parsed = Message::parse(source, rest);
             let expected = "#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=...";
-            message = Some(parsed.ok_or(Error::Tmf {
+            let parsed = Message::parse(source, rest).ok_or(Error::Tmf {
                 line: number,
                 expected,
-            })?);
+            })?;
+            memory.add(parsed.bytes(), number)?;
+            message = Some(parsed);
         } else if line == "{" {
             block = if message.is_some() {
                 Block::Arguments
@@ -149,6 +175,27 @@ pub fn parse(text: &str) -> Result<Tmf, Error> {
         Err(Error::NoMessage)
     } else {
         Ok(out)
+    }
+}
+
+/// The memory for the messages.
+struct Memory {
+    /// About the bytes of the messages so far.
+    used: usize,
+    /// The allowed bytes.
+    max: usize,
+}
+
+impl Memory {
+    fn add(&mut self, bytes: usize, line: usize) -> Result<(), Error> {
+        self.used = self.used.saturating_add(bytes);
+        if self.used <= self.max {
+            return Ok(());
+        }
+        Err(Error::TmfTooBig {
+            line,
+            max: self.max,
+        })
     }
 }
 
@@ -241,6 +288,21 @@ impl Message {
         })
     }
 
+    /// About the bytes that it needs, without its arguments. Lists that grow have twice the bytes,
+    /// and a store has some bytes for each schema.
+    fn bytes(&self) -> usize {
+        let mut bytes = 2 * size_of::<EventSchema>() + STORED + 2 * self.format.len();
+        let schema = &self.schema;
+        for name in [&schema.name, &schema.provider_name, &schema.level.name] {
+            bytes += name.len();
+        }
+        bytes += schema.task.name.len();
+        for name in &schema.keyword_names {
+            bytes += name.len();
+        }
+        bytes
+    }
+
     /// Adds an argument; returns its type if that is unknown.
     fn add(&mut self, argument: Argument) -> Option<String> {
         let Argument {
@@ -300,6 +362,12 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
     out
 }
 
+/// Bytes of a schema in a store: its decoder, and the places in its tables.
+const STORED: usize = 256;
+
+/// Values of an enumeration. Real ones have fewer than 1,000.
+const MAX_VALUES: usize = 1 << 16;
+
 /// Bytes by which a message may grow for each of its words.
 const MAX_GROWTH: usize = 1 << 14;
 
@@ -339,6 +407,22 @@ struct Argument {
     field: Option<Field>,
     /// Its type, if that is unknown.
     unknown: Option<String>,
+}
+
+impl Argument {
+    /// About the bytes that it needs.
+    fn bytes(&self) -> usize {
+        let Some(field) = &self.field else {
+            return 0;
+        };
+        let mut bytes = 2 * size_of::<Field>() + field.name.len();
+        if let Some(map) = &field.map {
+            for entry in map.entries() {
+                bytes += 2 * size_of::<MapEntry>() + entry.name.len();
+            }
+        }
+        bytes
+    }
 }
 
 /// `NAME, ItemTYPE -- NUMBER`
@@ -401,7 +485,7 @@ const TYPES: &str = include_str!("../../tables/tmf-types.txt");
 fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
     let mut entries = Vec::new();
     let mut next = 0u64;
-    for name in list.split(',') {
+    for name in list.split(',').take(MAX_VALUES) {
         let (name, number) = match name.split_once('=') {
             Some((name, number)) => (name, super::number(number)),
             None => (name, None),

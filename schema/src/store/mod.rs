@@ -89,7 +89,8 @@ pub struct SchemaStore {
     tables: &'static Registry,
     /// Whether the tables of Windows' providers are used.
     windows: bool,
-    given: Known,
+    /// Shared by clones: files may describe many thousands of events.
+    given: Arc<Known>,
     self_describing: SelfDescribing,
     merged: Learned,
     maps: trace_event_info::Maps,
@@ -123,7 +124,7 @@ impl SchemaStore {
             pass: Pass::Only,
             tables: Registry::builtin(),
             windows: true,
-            given: Known::new(),
+            given: Arc::default(),
             self_describing: SelfDescribing::default(),
             merged: Learned::default(),
             maps: trace_event_info::Maps::default(),
@@ -189,8 +190,8 @@ impl SchemaStore {
             self.name_provider(schema.provider, &schema.provider_name);
             let key = (schema.provider, schema.identity);
             self.note_classic(schema.provider, schema.identity);
-            self.given
-                .insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+            let decoder = Arc::new(Decoder::new(Arc::new(schema)));
+            Arc::make_mut(&mut self.given).insert(key, decoder);
         }
     }
 

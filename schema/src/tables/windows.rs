@@ -560,6 +560,28 @@ mod tests {
         assert_eq!(find("no such provider"), None);
     }
 
+    /// Items of an identifier list, each with its length before its bytes, as many as the depth.
+    #[test]
+    fn desktop_folders_have_as_many_items_as_their_depth() {
+        let shell = find("Microsoft-Windows-Shell-Core").unwrap();
+        let address = 0x1234u64.to_le_bytes();
+        let depth = 2u32.to_le_bytes();
+        let first = 3u32.to_le_bytes();
+        let second = 1u32.to_le_bytes();
+        let payload = [&address[..], &depth, &first, b"abc", &second, b"d"].concat();
+        let decoder = decoder(shell, 19_503, 0, &payload, PointerSize::P8).unwrap();
+        assert!(decoder.check(&payload, PointerSize::P8).is_exact());
+        let cut = &payload[..payload.len() - 1];
+        assert!(decoder.check(cut, PointerSize::P8).is_short());
+        let mut text = Vec::new();
+        let mut fields = decoder.fields(&payload, PointerSize::P8);
+        crate::render::Renderer::new().text_fields(&mut text, &mut fields);
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            " Address=0x1234 Depth=2 Children=[{ Length=3 Data=616263 },{ Length=1 Data=64 }]"
+        );
+    }
+
     /// Windows 11 24H2 added two fields to an event without a new version.
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]

@@ -272,6 +272,12 @@ impl<'s> Etw<'s> {
         provider.is_some_and(|p| p.enables.iter().any(|(index, _)| *index == session))
     }
 
+    /// Whether any session enables a provider.
+    pub fn is_enabled(&self, guid: Guid) -> bool {
+        let provider = self.providers.iter().find(|p| p.guid == guid);
+        provider.is_some_and(|p| !p.enables.is_empty())
+    }
+
     /// Whether any session takes a stack with each event of a provider.
     pub fn wants_stacks(&self, provider: ProviderIndex) -> bool {
         self.providers

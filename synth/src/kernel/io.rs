@@ -18,15 +18,15 @@ use crate::truth::RecordFormat;
 use super::{ClassicIdentity, address};
 
 /// Flags of requests: no cache, paging, synchronous paging; and two bits of the priority.
-const PAGING: u32 = 0x6_0043;
+pub(super) const PAGING: u32 = 0x6_0043;
 /// Those of a flush, and of the operations of programs: read and write, with deferred completion.
-const PRIORITY: u32 = 0x6_0000;
-const READS: u32 = 0x6_0900;
-const WRITES: u32 = 0x6_0a00;
+pub(super) const PRIORITY: u32 = 0x6_0000;
+pub(super) const READS: u32 = 0x6_0900;
+pub(super) const WRITES: u32 = 0x6_0a00;
 /// A unit of time in events of TCP.
 const TCP_TICK: Nanos = 100 * MILLISECOND;
 /// What is added to a type of IPv4 for IPv6.
-const IPV6: u16 = 16;
+pub(super) const IPV6: u16 = 16;
 
 /// A request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +92,58 @@ pub(crate) enum TcpStep {
     Disconnect,
 }
 
+impl TcpStep {
+    /// The bytes that are sent or received.
+    pub fn bytes(self) -> u32 {
+        match self {
+            TcpStep::Send(bytes) | TcpStep::Receive(bytes) => bytes,
+            TcpStep::Connect | TcpStep::Accept | TcpStep::Disconnect => 0,
+        }
+    }
+}
+
+/// The ends of a connection as an event names them.
+pub(super) struct Ends {
+    pub to: SocketAddr,
+    pub from: SocketAddr,
+}
+
+impl Ends {
+    /// TCP names the other side first, UDP the destination of the packet.
+    pub fn of(step: TcpStep, connection: &Connection) -> Self {
+        let received = connection.udp && matches!(step, TcpStep::Receive(_));
+        let Connection { local, remote, .. } = *connection;
+        match received {
+            true => Ends {
+                to: local,
+                from: remote,
+            },
+            false => Ends {
+                to: remote,
+                from: local,
+            },
+        }
+    }
+}
+
+/// Bytes of the largest segment that a connection to an address carries.
+pub(super) fn largest_segment(to: SocketAddr) -> u16 {
+    if to.is_ipv4() { 1460 } else { 1440 }
+}
+
 impl Etw<'_> {
+    /// The time of an event of TCP.
+    pub(super) fn tcp_ticks(&self, origin: &Origin) -> u32 {
+        let ticks = self.since_boot(origin.at) / TCP_TICK;
+        u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+
     /// Whether this is Windows 7 or older.
-    fn is_before_8(&self) -> bool {
+    pub(super) fn is_before_8(&self) -> bool {
         self.os() < WindowsVersion::WINDOWS_8
     }
 
-    fn kernel_pointer(&self, of: u64) -> OwnedValue {
+    pub(super) fn kernel_pointer(&self, of: u64) -> OwnedValue {
         OwnedValue::Pointer(address(self.pointer_size(), of))
     }
 
@@ -163,7 +208,8 @@ impl Etw<'_> {
         };
         values.extend((!before).then(|| request.tid.into()));
         let version = if before { 2 } else { 3 };
-        self.log_io(event, DISK_IO, event.hook(), version, &values, origin)
+        self.log_io(event, DISK_IO, event.hook(), version, &values, origin)?;
+        self.raise_disk(request, took, origin)
     }
 
     /// Logs that a file gets its key, or loses it.
@@ -185,7 +231,8 @@ impl Etw<'_> {
             key,
             path,
             origin,
-        )
+        )?;
+        self.raise_file_name(gone, key, path, origin)
     }
 
     /// Logs the keys and names of files for a session that ends.
@@ -230,7 +277,7 @@ impl Etw<'_> {
         origin: &Origin,
     ) -> Result<()> {
         let before = self.is_before_8();
-        let irp = self.kernel_pointer(irp);
+        let packet = self.kernel_pointer(irp);
         let [object, key] = [handle.object, handle.key].map(|of| self.kernel_pointer(of));
         // Since Windows 8 the thread comes later, and has 32 bits.
         let tid = origin.tid;
@@ -238,7 +285,7 @@ impl Etw<'_> {
             true => (Some(OwnedValue::Pointer(tid.into())), None),
             false => (None, Some(OwnedValue::from(tid))),
         };
-        let named = [Some(irp), early, Some(object)];
+        let named = [Some(packet), early, Some(object)];
         let mut values: Vec<OwnedValue> = Vec::with_capacity(8);
         if let FileRequest::Read(offset, _) | FileRequest::Write(offset, _) = request {
             values.push(offset.into());
@@ -269,7 +316,8 @@ impl Etw<'_> {
         }
         let version = if before { 2 } else { 3 };
         let event = request.event();
-        self.log_io(event, FILE_IO, event.hook(), version, &values, origin)
+        self.log_io(event, FILE_IO, event.hook(), version, &values, origin)?;
+        self.raise_file(request, irp, handle, origin)
     }
 
     /// Logs the end of a request to a file system: bytes of a read or write, or how a file was
@@ -290,7 +338,8 @@ impl Etw<'_> {
             layout: 2,
             version,
         };
-        self.log_classic(LogTarget::Enabled(event), identity, format, &values, origin)
+        self.log_classic(LogTarget::Enabled(event), identity, format, &values, origin)?;
+        self.raise_file_end(irp, information, origin)
     }
 
     /// Logs what happens with a connection.
@@ -304,29 +353,19 @@ impl Etw<'_> {
             (TcpStep::Send(_), true) => KernelEvent::UdpSend,
             (TcpStep::Receive(_), true) => KernelEvent::UdpReceive,
         };
-        let bytes = match step {
-            TcpStep::Send(bytes) | TcpStep::Receive(bytes) => bytes,
-            _ => 0,
-        };
-        // TCP names the other side first, UDP the destination of the packet.
-        let received = of.udp && matches!(step, TcpStep::Receive(_));
-        let (to, from) = if received {
-            (of.local, of.remote)
-        } else {
-            (of.remote, of.local)
-        };
+        let bytes = step.bytes();
+        let Ends { to, from } = Ends::of(step, of);
         let [to_ip, from_ip] = [to, from].map(ip);
         let mut values =
             values![origin.pid, bytes, to_ip, from_ip, to.port(), from.port()].to_vec();
         match step {
             TcpStep::Send(_) if !of.udp => {
-                let since_boot = self.since_boot(origin.at) / TCP_TICK;
-                let ticks = u32::try_from(since_boot).unwrap_or(u32::MAX);
+                let ticks = self.tcp_ticks(origin);
                 values.extend(values![ticks, ticks]);
             }
             TcpStep::Connect | TcpStep::Accept => {
-                let segment: u16 = if to.is_ipv4() { 1460 } else { 1440 };
                 // Selective acknowledgements, no timestamps, scaled windows: 64 KB, by 8 bits.
+                let segment = largest_segment(to);
                 values.extend(values![segment, 1u16, 0u16, 1u16, 65_536u32, 8i16, 8i16]);
             }
             _ => {}
@@ -336,11 +375,12 @@ impl Etw<'_> {
         values.push(OwnedValue::Pointer(0));
         let more = if to.is_ipv4() { 0 } else { IPV6 };
         let class = if of.udp { UDP_IP } else { TCP_IP };
-        self.log_io(event, class, event.hook() + more, 2, &values, origin)
+        self.log_io(event, class, event.hook() + more, 2, &values, origin)?;
+        self.raise_network(step, of, origin)
     }
 }
 
-fn ip(of: SocketAddr) -> OwnedValue {
+pub(super) fn ip(of: SocketAddr) -> OwnedValue {
     match of.ip() {
         IpAddr::V4(ip) => ip.into(),
         IpAddr::V6(ip) => ip.into(),

@@ -2,6 +2,7 @@
 //! and the computer.
 
 mod io;
+mod providers;
 mod schedule;
 mod system;
 

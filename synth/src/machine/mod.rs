@@ -65,6 +65,12 @@ impl Machine {
         }
     }
 
+    /// The process of a thread.
+    pub fn process_of(&mut self, thread: usize) -> Option<&mut Process> {
+        let process = self.threads.get(thread)?.process;
+        self.processes.get_mut(process)
+    }
+
     /// The time up to which a processor was simulated.
     pub fn horizon(&self, processor: usize) -> Nanos {
         self.processors.get(processor).map_or(0, |p| p.horizon)

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_schema::EventSchema;
-use etl_schema::encode::OwnedValue;
 use etl_schema::tables::windows;
 
-use crate::counts;
 use crate::error::Result;
-use crate::etw::{Etw, Event, Origin};
+use crate::etw::{Etw, Origin};
+use crate::windows_event::{self, NamedValue};
 
 /// The events of a driver.
 #[derive(Debug)]
@@ -37,31 +36,11 @@ impl Driver {
         origin: &Origin,
         id: u16,
         more_keywords: u64,
-        values: &[(&str, OwnedValue)],
+        values: &[NamedValue<'_>],
     ) -> Result<()> {
         let Some(schema) = self.events.get(&id) else {
             return Ok(());
         };
-        let provider = etw.provider(self.provider, false);
-        let mut descriptor = schema.descriptor();
-        descriptor.keyword |= more_keywords;
-        if !etw
-            .seen(provider, origin.pid)
-            .raises(descriptor.level, descriptor.keyword)
-        {
-            return Ok(());
-        }
-        let given = values;
-        let mut values = Vec::with_capacity(schema.fields.len());
-        for field in &schema.fields {
-            let given = given.iter().find(|(name, _)| *name == field.name);
-            values.push(given.map_or(OwnedValue::Auto, |(_, value)| value.clone()));
-        }
-        counts::fill(&schema.fields, &mut values);
-        let event = Event {
-            descriptor,
-            ..Event::new(schema, &values)
-        };
-        etw.raise(provider, origin, &event)
+        windows_event::raise(etw, origin, self.provider, schema, more_keywords, values)
     }
 }

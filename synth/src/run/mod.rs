@@ -19,6 +19,7 @@ mod provider;
 mod sample;
 mod schedule;
 mod thread;
+mod thread_samples;
 mod work;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,8 @@ enum Task {
     Sample(usize),
     /// It samples another processor for that session.
     SampleOn(usize, usize),
+    /// The sampling thread of an EventPipe session begins a round.
+    SampleThreads(usize),
     /// The current thread of a processor may have finished.
     Switch(usize),
     /// A disk has served a request, by its packet.
@@ -81,6 +84,7 @@ impl Task {
             Task::Etw(_)
                 | Task::Sample(_)
                 | Task::SampleOn(..)
+                | Task::SampleThreads(_)
                 | Task::Switch(_)
                 | Task::RollFile(_)
         )
@@ -251,6 +255,7 @@ impl<'s> Simulator<'s> {
             Task::RunThread(thread) => self.run_thread(thread),
             Task::Sample(session) => self.sample(session),
             Task::SampleOn(session, processor) => self.sample_on(session, processor),
+            Task::SampleThreads(session) => self.begin_thread_samples(session),
             Task::Switch(processor) => self.settle(processor, self.now),
             Task::Disk(irp) => self.disk_done(irp),
             Task::Resume(thread) => self.resume(thread),
@@ -317,9 +322,9 @@ impl<'s> Simulator<'s> {
         if !self.ops.get(thread).is_some_and(OpQueue::is_full) {
             return Ok(false);
         }
-        let process = self.machine.threads.get(thread).map(|t| t.process);
-        let process = process.and_then(|process| self.machine.processes.get_mut(process));
-        if let Some(process) = process.filter(|p| !p.overloaded) {
+        if let Some(process) = self.machine.process_of(thread)
+            && !process.overloaded
+        {
             process.overloaded = true;
             let description = format!(
                 "process {} \"{}\" has more work than its threads can do; it rejects work from now on",

@@ -274,6 +274,46 @@ impl Simulator<'_> {
         self.enqueue(first, ops)
     }
 
+    /// Maps an image into the process of a thread.
+    fn load_image(&mut self, thread: usize, plan: ImagePlan, origin: &Origin) -> Result<()> {
+        let Some(process) = self.machine.process_of(thread) else {
+            return Ok(());
+        };
+        let size = u64::from(plan.size).next_multiple_of(0x1000);
+        let pdb = if plan.no_pdb {
+            None
+        } else {
+            Some(plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path)))
+        };
+        let image = Image {
+            base: process.space.image(size),
+            size,
+            checksum: plan.size ^ 0x1_0000,
+            timestamp: 0x5e00_0000 | plan.size >> 4,
+            pdb,
+            path: plan.path,
+            about: plan.about,
+        };
+        process.images.push(image.clone());
+        self.image_changed(thread, Lifecycle::Start, &image, origin)
+    }
+
+    /// Unmaps the image with this path that was mapped last from the process of a thread.
+    fn unload_image(&mut self, thread: usize, path: &str, origin: &Origin) -> Result<()> {
+        let Some(process) = self.machine.process_of(thread) else {
+            return Ok(());
+        };
+        let index = process
+            .images
+            .iter()
+            .rposition(|image| image.path.eq_ignore_ascii_case(path));
+        let Some(index) = index else {
+            return Ok(());
+        };
+        let image = process.images.remove(index);
+        self.image_changed(thread, Lifecycle::End, &image, origin)
+    }
+
     /// Performs an operation outside of a CLR and returns its cost.
     pub(super) fn perform_process_op(
         &mut self,
@@ -303,34 +343,11 @@ impl Simulator<'_> {
                 20 * MICROSECOND
             }
             Op::LoadImage(plan) => {
-                if let Some(process) = self.machine.processes.get_mut(index) {
-                    let size = u64::from(plan.size).next_multiple_of(0x1000);
-                    let image = Image {
-                        base: process.space.image(size),
-                        size,
-                        checksum: plan.size ^ 0x1_0000,
-                        timestamp: 0x5e00_0000 | plan.size >> 4,
-                        pdb: (!plan.no_pdb)
-                            .then(|| plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path))),
-                        path: plan.path,
-                        about: plan.about,
-                    };
-                    process.images.push(image.clone());
-                    self.image_changed(thread, Lifecycle::Start, &image, origin)?;
-                }
+                self.load_image(thread, plan, origin)?;
                 100 * MICROSECOND
             }
             Op::UnloadImage(path) => {
-                if let Some(process) = self.machine.processes.get_mut(index) {
-                    let at = process
-                        .images
-                        .iter()
-                        .rposition(|i| i.path.eq_ignore_ascii_case(&path));
-                    if let Some(at) = at {
-                        let image = process.images.remove(at);
-                        self.image_changed(thread, Lifecycle::End, &image, origin)?;
-                    }
-                }
+                self.unload_image(thread, &path, origin)?;
                 50 * MICROSECOND
             }
             Op::EndProcess => {
@@ -339,7 +356,9 @@ impl Simulator<'_> {
             }
             Op::Compute(time) => time,
             Op::Raise(plan) => self.raise(thread, &plan, origin)?,
-            Op::EndEventPipe(session) => self.finish_event_pipe(session, origin)?,
+            Op::SampleThreads(clr) => self.sample_threads(clr, origin)?,
+            Op::DescribeProcess(session) => self.describe_process(session, origin)?,
+            Op::EndEventPipe(session) => self.finish_event_pipe(session, origin),
             Op::EmitManifest(provider) => {
                 self.emit_manifest(provider, origin)?;
                 10 * MICROSECOND

@@ -253,3 +253,56 @@ fn providers_after_the_first_share_a_partition() {
     assert!(reader.schema().field_with_name("other_provider").is_ok());
     assert!(reader.schema().field_with_name("provider").is_err());
 }
+
+/// A trace with an event of each of some kinds, which describe themselves (TraceLogging).
+fn many_kinds(count: u16) -> Vec<u8> {
+    let mut session = Session::in_memory(FileHeader::new()).unwrap();
+    for number in 0..count {
+        // Its size, no tags, its name, and a field of type UInt8.
+        let mut metadata = vec![0, 0, 0];
+        metadata.extend(format!("Kind{number}\0").bytes());
+        metadata.extend(b"value\0\x04");
+        let len = metadata.len() as u16;
+        metadata[..2].copy_from_slice(&len.to_le_bytes());
+        let descriptor = EventDescriptor {
+            channel: 11,
+            ..EventDescriptor::default()
+        };
+        let event = Event::new(
+            Guid::new(7, 7, 7, [7; 8]),
+            descriptor,
+            2_000 + i64::from(number),
+        );
+        let payload = [number as u8];
+        let event = event.metadata(&metadata).payload(&payload);
+        session.write(0, &event).unwrap();
+    }
+    session.finish().unwrap()
+}
+
+#[test]
+fn kinds_after_the_first_share_a_typed_table() {
+    let root = tempfile::tempdir().unwrap();
+    let dataset = Dataset::open(root.path()).unwrap();
+    let dataset = dataset.tables(&["gcs"]).unwrap().typed_tables();
+    let bytes = many_kinds(4_200);
+    let hash = hash_of(&bytes);
+    let added = dataset.add(bytes.as_slice(), "t.etl", &hash, Options::new("t.etl"));
+    let Added::Written { trace, rows, .. } = added.unwrap() else {
+        panic!("it was known")
+    };
+    let tables = folders_in(&root.path().join("typed")).unwrap();
+    // The header event has a kind too.
+    assert_eq!(tables.len(), 4_097);
+    assert_eq!(rows, 4_201);
+    let others = root
+        .path()
+        .join(format!("typed/other_events/trace={trace}/part-0.parquet"));
+    let file = fs::File::open(others).unwrap();
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+    let reader = reader.unwrap();
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 4_201 - 4_096);
+    for column in ["provider", "event", "fields"] {
+        assert!(reader.schema().field_with_name(column).is_ok(), "{column}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Tables of what processes did: their rows are known once all records were read.
 
+use etl_analysis::behavior::activities::Activities;
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::Contention;
@@ -17,12 +18,13 @@ use super::rows::Rows;
 use super::select::{has_time, selection};
 use crate::options::Options;
 use crate::rows::{
-    compilations, exceptions, gcs, io, loads, lock_waits, network, thread_pools, thread_waits,
+    activities, compilations, exceptions, gcs, io, loads, lock_waits, network, thread_pools,
+    thread_waits,
 };
 use crate::tables::{
-    COMPILATIONS, CONNECTIONS, DISK_OPERATIONS, EXCEPTIONS, GC_HEAPS, GCS, IO, LOADS, LOCK_WAITS,
-    THREAD_POOL_CHANGES, THREAD_POOL_QUEUES, THREAD_POOLS, THREAD_WAITS, Table, WAIT_REASONS,
-    WAKERS,
+    ACTIVITIES, COMPILATIONS, CONNECTIONS, DISK_OPERATIONS, EXCEPTIONS, GC_HEAPS, GCS, IO, LOADS,
+    LOCK_WAITS, THREAD_POOL_CHANGES, THREAD_POOL_QUEUES, THREAD_POOLS, THREAD_WAITS, Table,
+    WAIT_REASONS, WAKERS,
 };
 
 /// The tables that this module fills.
@@ -39,6 +41,7 @@ pub(super) const TABLES: &[&Table] = &[
     &THREAD_WAITS,
     &WAIT_REASONS,
     &WAKERS,
+    &ACTIVITIES,
     &IO,
     &DISK_OPERATIONS,
     &CONNECTIONS,
@@ -47,6 +50,7 @@ pub(super) const TABLES: &[&Table] = &[
 /// The analyses that the requested tables need.
 #[derive(Debug)]
 pub(super) struct Behaviors {
+    activities: Option<Activities>,
     collections: Option<Collections>,
     compilations: Option<Compilations>,
     contention: Option<Contention>,
@@ -64,6 +68,9 @@ impl Behaviors {
         const WAITS: [&Table; 3] = [&THREAD_WAITS, &WAIT_REASONS, &WAKERS];
         let range = options.filter.time;
         Behaviors {
+            activities: if_wanted(rows, &[&ACTIVITIES], || {
+                Activities::new(options.store.clone())
+            }),
             collections: if_wanted(rows, &[&GCS, &GC_HEAPS], || {
                 Collections::new().within(range)
             }),
@@ -85,6 +92,7 @@ impl Behaviors {
         event: &EventRef,
         options: &Options,
     ) {
+        self.activities.record(machine, record, event);
         self.collections.record(machine, record, event);
         self.compilations.record(machine, record, event);
         self.contention.record(machine, record, event);
@@ -99,10 +107,13 @@ impl Behaviors {
             self.pools.record(machine, record, event);
             self.loads.record(machine, record, event);
             self.network.record(machine, record, event);
+        } else if options.filter.time.to.is_none_or(|to| event.time < to) {
+            self.network.unselected(machine, record, event);
         }
     }
 
     pub fn loss(&mut self, loss: &Loss) {
+        self.activities.loss(loss);
         self.collections.loss(loss);
         self.compilations.loss(loss);
         self.contention.loss(loss);
@@ -115,6 +126,7 @@ impl Behaviors {
     }
 
     pub fn finish(&mut self, machine: &Machine) {
+        self.activities.finish(machine);
         self.collections.finish(machine);
         self.compilations.finish(machine);
         self.contention.finish(machine);
@@ -127,6 +139,7 @@ impl Behaviors {
     }
 
     pub fn restart(&mut self) {
+        self.activities.restart();
         self.collections.restart();
         self.compilations.restart();
         self.contention.restart();
@@ -142,6 +155,9 @@ impl Behaviors {
     pub fn write(&self, machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
         let selection = selection(options, machine);
         let selection = selection.within(options.filter.time);
+        if let Some(observed) = &self.activities {
+            rows.add_all(activities::activities(machine, observed, &selection));
+        }
         if let Some(collections) = &self.collections {
             let gcs = gcs::gcs(machine, collections, &selection);
             rows.add_all(gcs::gc_heaps(&gcs));

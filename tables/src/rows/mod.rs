@@ -1,5 +1,6 @@
 //! The rows of tables: a file for each subject, with the columns and how rows are found.
 
+pub mod activities;
 pub mod code;
 pub mod compilations;
 pub mod context_switches;

@@ -321,6 +321,7 @@ const MEMBERS: &[(&str, &str)] = &[
     ("task_name", "task_name"),
     ("level", "level"),
     ("level_name", "level_name"),
+    ("channel_name", "channel_name"),
     ("activity", "activity"),
     ("related_activity", "related_activity"),
     ("user", "user"),

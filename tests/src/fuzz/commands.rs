@@ -12,6 +12,8 @@ enum Output {
     Report(Form),
     /// A file of this form, named by `-o`.
     File(Option<Form>),
+    /// A directory of files, named by `-o`.
+    Directory,
 }
 
 /// A command without its input.
@@ -34,8 +36,16 @@ const fn file(args: &'static [&'static str], form: Option<Form>) -> Command {
     }
 }
 
+const fn directory(args: &'static [&'static str]) -> Command {
+    Command {
+        args,
+        output: Output::Directory,
+    }
+}
+
 /// Every analysis, every export, and every command that writes a trace. The last byte of an input
-/// selects one. `PRINTING` of the target `printed` has the other commands.
+/// selects one. `PRINTING` of the target `printed` has the other commands. The last exports are
+/// refused unless the program is built with the feature `parquet`, as `fuzz/` builds it.
 const COMMANDS: &[Command] = &[
     report(&["analyze", "summary"], Form::Text),
     report(&["analyze", "summary", "--format", "json"], Form::Json),
@@ -58,6 +68,8 @@ const COMMANDS: &[Command] = &[
     report(&["analyze", "network", "--format", "csv"], Form::Csv),
     report(&["analyze", "waits"], Form::Text),
     report(&["analyze", "waits", "--format", "csv"], Form::Csv),
+    report(&["analyze", "activities"], Form::Text),
+    report(&["analyze", "activities", "--format", "csv"], Form::Csv),
     report(&["analyze", "processes"], Form::Text),
     report(&["analyze", "processes", "--format", "csv"], Form::Csv),
     report(&["analyze", "images", "--format", "json"], Form::Json),
@@ -77,6 +89,10 @@ const COMMANDS: &[Command] = &[
     file(&["repair"], None),
     file(&["compress"], None),
     file(&["decompress"], None),
+    file(&["export", "arrow"], None),
+    file(&["export", "arrow", "--table", "samples"], None),
+    directory(&["export", "parquet"]),
+    directory(&["export", "parquet", "--typed", "--by-provider"]),
 ];
 
 /// The number of commands.
@@ -99,7 +115,7 @@ fn run_one(command: &Command, input: &Path) {
     let path_text = path.to_str().expect("a path in UTF-8");
     let more: &[&str] = match command.output {
         Output::Report(_) => &[],
-        Output::File(_) => &["-o", path_text],
+        Output::File(_) | Output::Directory => &["-o", path_text],
     };
     let output = run(command.args, more, &[input]);
     inert(&output.err, false);
@@ -110,8 +126,9 @@ fn run_one(command: &Command, input: &Path) {
             command.args,
             text(&output.err)
         );
-        // A file is complete, or not there.
-        assert!(!path.exists(), "{:?}", command.args);
+        // A file is complete, or not there; a data set without tables may be there.
+        let is_directory = matches!(command.output, Output::Directory);
+        assert!(is_directory || !path.exists(), "{:?}", command.args);
         return;
     }
     match command.output {
@@ -125,6 +142,7 @@ fn run_one(command: &Command, input: &Path) {
                 well_formed(&text(&written), form);
             }
         }
+        Output::Directory => assert!(path.is_dir(), "{:?}", command.args),
     }
 }
 

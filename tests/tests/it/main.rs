@@ -11,6 +11,7 @@ mod exports;
 mod firefox;
 mod format_page;
 mod hostile;
+mod kernel_providers;
 mod kinds;
 mod merged;
 mod mutations;
@@ -27,6 +28,7 @@ mod silent_losses;
 #[expect(dead_code, reason = "the tests of etl-synth need more of it")]
 #[path = "../../../synth/tests/it/simulated.rs"]
 mod simulated;
+mod simulated_numbers;
 mod size_bits;
 mod sound_recordings;
 mod statistics;

@@ -383,3 +383,24 @@ fn tmf_bounds_memory_for_repeated_words() {
     assert_eq!(done.unwrap().schemas.len(), 1);
     assert!(most < 8 * MIB, "{most}");
 }
+
+#[test]
+fn tmf_bounds_memory_for_many_messages() {
+    const GUID: &str = "01020304-0506-0708-090a-0b0c0d0e0f10 d\n";
+    let messages = "#typev a 1 \"\"\n".repeat(200_000);
+    let arguments = format!(
+        "#typev a 1 \"\"\n{{\n{}}}\n",
+        "a, ItemLong -- 10\n".repeat(1_000)
+    );
+    let values = format!(
+        "#typev a 1 \"\"\n{{\na, ItemListLong({}) -- 10\n}}\n",
+        ",".repeat(60_000)
+    );
+    for text in [messages, arguments.repeat(100), values.repeat(30)] {
+        let text = format!("{GUID}{text}");
+        let (done, most) = peak(|| tmf::parse_within(&text, 16 << 20));
+        let error = done.unwrap_err();
+        assert!(matches!(error, Error::TmfTooBig { .. }), "{error}");
+        assert!(most < 24 * MIB, "{most}");
+    }
+}

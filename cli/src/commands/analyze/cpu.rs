@@ -15,7 +15,7 @@ use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::profile::{self, Profiled};
+use crate::profile::{ProfileRequest, Profiled};
 use crate::symbols::SymbolArgs;
 
 /// Arguments of `etlkit analyze cpu`.
@@ -99,12 +99,13 @@ fn profile(
     selector: ProcessSelector,
     options: ProfileOptions,
 ) -> Result<Profiled<SampleCollector>, Failure> {
-    profile::profile(
-        &args.report.recording,
+    let symbols = args.symbols.open()?;
+    let request = ProfileRequest {
         files,
         selector,
-        &args.symbols.open()?,
-        options,
+        ..ProfileRequest::new(&args.report.recording, &symbols, options)
+    };
+    request.run(
         |range| SampleCollector::new().within(range),
         |samples| samples.profile_bytes(),
         |samples, machine, options| samples.profile(machine, options),

@@ -1,5 +1,6 @@
 //! `etlkit analyze`: answers questions about a recording: where the time went, and why.
 
+mod activities;
 mod cpu;
 mod gc;
 mod io;
@@ -73,6 +74,9 @@ enum Kind {
     /// Run and wait times of threads, by thread or by stack: context switches.
     #[command(after_help = WAITS_HELP)]
     Waits(waits::WaitsArgs),
+    /// What starts and stops by events of any provider: requests, targets of builds, and so on.
+    #[command(after_help = ACTIVITIES_HELP)]
+    Activities(activities::Args),
     /// Processes as a tree: starts, ends, command lines.
     #[command(after_help = PROCESSES_HELP, mut_arg("thread", hidden))]
     Processes(ReportArgs),
@@ -188,6 +192,20 @@ Examples:
   etlkit analyze waits --group-by method --ended-by trace.etl
   etlkit analyze waits --from 2 --to 2.5 --format csv trace.etl > threads.csv";
 
+const ACTIVITIES_HELP: &str = "\
+An activity lies between a start event and its stop event: events with the opcodes Start and Stop,
+or with names such as TargetStarted and TargetFinished. They belong together by their activity id,
+or else by their thread, in both cases with provider and task or name. `self` is the time outside
+of the activities directly in it. Events of the CLR have reports of their own.
+
+Needs any provider with such events. Names and fields come from the trace, from the tables of
+Windows' own providers, or from --manifest.
+
+Examples:
+  etlkit analyze activities trace.etl
+  etlkit analyze activities --by targetName --process MSBuild build.etl
+  etlkit analyze activities --format csv trace.etl > activities.csv";
+
 const PROCESSES_HELP: &str = "\
 Needs the kernel's events of processes (`xperf -on PROC_THREAD`), or the provider
 Microsoft-Windows-Kernel-Process.
@@ -220,6 +238,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Kind::Io(args) => io::io(args.of_any_thread()?),
         Kind::Network(args) => io::network(args.of_any_thread()?),
         Kind::Waits(args) => waits::waits(args),
+        Kind::Activities(args) => activities::run(args),
         Kind::Processes(args) => machine::processes_of(args.of_any_thread()?),
         Kind::Images(args) => machine::images(args.of_any_thread()?),
         Kind::Sessions(args) => machine::sessions(args.of_everything()?),

@@ -14,7 +14,7 @@ use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::profile::{Profiled, profile};
+use crate::profile::{ProfileRequest, Profiled};
 use crate::recording::RecordingArgs;
 use crate::symbols::SymbolArgs;
 
@@ -59,12 +59,8 @@ impl StackArgs {
         if self.group_by == Some(GroupBy::Thread) {
             options = options.by_thread();
         }
-        let mut profiled = profile(
-            recording,
-            &recording.files,
-            recording.processes.selector(),
-            &self.symbols.open()?,
-            options,
+        let symbols = self.symbols.open()?;
+        let mut profiled = ProfileRequest::new(recording, &symbols, options).run(
             observer,
             |observer| costs(observer).profile_bytes(),
             |observer, machine, options| costs(observer).profile(machine, options),

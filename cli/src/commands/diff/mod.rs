@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("write the other trace to a file"),
         );
     }
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.input)?;
     let ignore = ignore(args)?;
     let input = args.input.share(2);
     let mut first = Input::open(&args.first, &input)?;

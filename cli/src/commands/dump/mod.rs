@@ -246,11 +246,13 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
         context: None,
         schemas: None,
         stale: Vec::new(),
+        silence: input::Silence::default(),
     };
     // Finding processes takes a pass of its own, and a pipe is read only once.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
-        return dump.file_order(PipeSource::new(reader), &about, &options, Rest::Leave);
+        let source = PipeSource::new(dump.silence.watch(reader));
+        return dump.file_order(source, &about, &options, Rest::Leave);
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
@@ -314,6 +316,8 @@ struct Dump<'a> {
     schemas: Option<SchemaStore>,
     /// Offsets of stale records.
     stale: Vec<u32>,
+    /// Ends a pipe from which no record comes any more.
+    silence: input::Silence,
 }
 
 impl<'a> Dump<'a> {
@@ -374,7 +378,9 @@ impl<'a> Dump<'a> {
             None
         };
         while printer.as_ref().is_none_or(Printer::wants_more) {
-            match (records.next_record(), &mut printer) {
+            let record = records.next_record();
+            self.silence.end();
+            match (record, &mut printer) {
                 (Ok(Some(record)), Some(printer)) => printer.print(&record)?,
                 // Without header event, times count from the first record.
                 (Ok(Some(record)), None) => {

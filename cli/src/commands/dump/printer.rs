@@ -58,7 +58,7 @@ impl<'a> Session<'a> {
         Ok(Session {
             args,
             symbols: args.symbols.open()?,
-            store: args.schemas.store()?,
+            store: args.schemas.store(&args.input)?,
             conditions,
             rows: RefCell::new(rows),
             begun: Cell::new(false),

@@ -45,7 +45,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let inputs = args.recording.files.iter().map(std::path::PathBuf::as_path);
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.recording.input)?;
     let symbols = args.symbols.open()?;
     let mut sink = Sink::create(&args.sink, "a profile", inputs)?;
     let analyzed = args

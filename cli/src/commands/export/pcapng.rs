@@ -214,8 +214,9 @@ fn first_pass<S: Source>(
 ) -> Result<FirstPass, Failure> {
     let mut interfaces = Interfaces::new();
     let mut decoders = Vec::new();
+    let store = args.schemas.store(&args.input)?;
     for (file, (trace, name)) in traces.iter_mut().zip(names).enumerate() {
-        let mut decoder = EventDecoder::new(timeline.clock_of(file), args.schemas.store()?);
+        let mut decoder = EventDecoder::new(timeline.clock_of(file), store.clone());
         find_interfaces(trace, &mut decoder, &mut interfaces)
             .map_err(|error| Failure::trace(name, &error))?;
         decoders.push(decoder);

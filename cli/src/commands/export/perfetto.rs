@@ -10,7 +10,7 @@ use etl_export::perfetto::{Perfetto, Selection, Storage, Written};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs, SelectedProcesses};
+use crate::recording::{Analyzed, RecordingArgs, SelectedProcesses, ensure_memory};
 use crate::schemas::SchemaArgs;
 use crate::sink::{Sink, SinkArgs};
 use crate::symbols::SymbolArgs;
@@ -46,7 +46,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.recording;
     let symbols = args.symbols.open()?;
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.recording.input)?;
     let mut sink = Sink::create(
         &args.sink,
         "a trace",
@@ -60,6 +60,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         machine,
         observer: (perfetto, maps),
         outcome,
+        budget,
         ..
     } = recording.analyze_selected(|range, selected| {
         let mut selection = Selection::new()
@@ -78,6 +79,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         }
         (perfetto, symbols.maps())
     })?;
+    ensure_memory(budget, &names, perfetto.finish_bytes())?;
     let options = symbols.apply(ProfileOptions::new(), maps.as_ref());
     let written = perfetto.finish(&machine, options);
     symbols.note_missing();

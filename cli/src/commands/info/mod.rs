@@ -104,7 +104,7 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
         threads: threads / at_once,
         ..Options::default()
     };
-    let store = match args.schemas.store() {
+    let store = match args.schemas.store(&args.input) {
         Ok(store) => store,
         Err(failure) => return vec![Err(failure)],
     };

@@ -111,7 +111,7 @@ Examples:
     },
 }
 
-/// The output of a subcommand, or of a row of its list, in both formats.
+/// What a subcommand prints, as text and as JSON.
 pub(crate) struct Printed {
     pub text: String,
     pub json: Value,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{SIZE, at};
 use crate::common::packed::xpress;
-use crate::common::{patch, small};
-use etl_format::read::{Options, Order, Trace, Weight};
+use crate::common::{File, patch, run, small};
+use etl_format::read::{Note, Options, Order, Trace, Weight};
 use proptest::prelude::*;
 
 /// What happens to a trace.
@@ -140,4 +140,45 @@ proptest! {
         apply(&mut damaged, &fault, &|buffer| starts[buffer]);
         check(&whole, &damaged, &[fault])?;
     }
+}
+
+/// A circular file loses its oldest buffers only when it is full: before, a gap is as in other
+/// files.
+#[test]
+fn gap_of_a_circular_file_that_was_never_full_is_noted() {
+    let file = |maximum_file_size: u32| {
+        let mut file = File::new(SIZE as u32);
+        file.event.mode = 0x0001_0002;
+        file.event.maximum_file_size = maximum_file_size;
+        for buffer in 0..8 {
+            file = file.buffer(0, &run(1000 + buffer * 10, 4));
+        }
+        let mut bytes = file.bytes();
+        bytes.drain(SIZE..4 * SIZE);
+        // The header counts the buffers that are left.
+        patch(&mut bytes, 0x48 + 0x44, &6_u32.to_le_bytes());
+        bytes
+    };
+    let opened = |bytes: &[u8]| {
+        let trace = Trace::open(bytes, &Options::salvage()).unwrap();
+        let gaps = trace.notes().iter().filter(|note| {
+            matches!(
+                note,
+                Note::SequenceGap {
+                    first: 1,
+                    count: 3,
+                    ..
+                }
+            )
+        });
+        (gaps.count(), trace.overwritten())
+    };
+    // In MiB: the file has 6 KiB.
+    assert_eq!(opened(&file(1)), (1, None));
+    // Without a largest size, nothing is overwritten.
+    assert_eq!(opened(&file(0)), (1, None));
+    let mut small = file(6);
+    // In KiB.
+    patch(&mut small, 0x48 + 0x40, &0x0001_2002_u32.to_le_bytes());
+    assert_eq!(opened(&small), (0, Some(3)));
 }

@@ -61,7 +61,7 @@ impl<R: BufRead> Read for Frames<R> {
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 self.decoder
                     .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                    // The text of its errors describes its internals.
+                    // The decoder's errors speak of its own states, which tell a user nothing.
                     .map_err(|_| io::Error::other("invalid block"))?;
             }
             let len = self.decoder.read(out)?;

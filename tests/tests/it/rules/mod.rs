@@ -6,6 +6,7 @@ mod clocks;
 mod edit;
 mod formats;
 mod lifetimes;
+mod missing_lists;
 mod mutation;
 mod ring;
 mod rundowns;

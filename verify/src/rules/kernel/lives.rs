@@ -3,7 +3,7 @@
 use etl_analysis::address::Origin;
 use etl_analysis::machine::{Counted, Process};
 
-use super::is_selection;
+use super::{is_selection, missing};
 use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::{MERGE_KERNEL, STOP_KERNEL};
@@ -59,9 +59,9 @@ fn no_start(check: &mut Check<'_>) {
 
 pub(in crate::rules) const NOT_LISTED: Rule = Rule {
     id: "kernel.not-listed",
-    statement: "A process that runs has a start or is in a list of the kernel's session, and it has \
-                an end or is in the list at the end. A session that stops logging processes lists \
-                what there is.",
+    statement: "A process that runs has a start or is in a list of the kernel's session, it has an \
+                end or is in the list at the end, and its images are listed. A session that stops \
+                logging processes lists what there is.",
     severity: Severity::Warning,
     source: "the kernel's lists at the start and the end of a session, and its starts and ends",
     protocol: &[],
@@ -88,6 +88,8 @@ fn not_listed(check: &mut Check<'_>) {
             .at(Some(stated))
             .unless_lost(None, None);
     }
+    missing::report_missing_start(check);
+    missing::report_without_images(check);
     if let Some(ended) = facts.sampling.processes_ended()
         && census.has_start
         && census.end.is_none()

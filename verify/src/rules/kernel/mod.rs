@@ -1,6 +1,7 @@
 //! The kernel's session: its lists against its starts and ends, and its samples.
 
 pub(super) mod lives;
+mod missing;
 pub(super) mod samples;
 
 use etl_format::constants::LogFileMode;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use etl_events::conditions::Conditions;
 use etl_format::FileHeader;
-use etl_format::read::{self, Damage, Note};
+use etl_format::read::{self, Damage, FileSource, Note};
 use etl_schema::store::SchemaStore;
 use etl_tables::Options;
 use etl_tables::dataset::{self, Added, Codec, Dataset, Hash};
@@ -125,7 +125,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     let was_there = args.output.exists();
     let dataset = open(args)?;
     let (_, unfinished) = unfinished::create(|| Ok(dataset.unfinished()), |path| Some(path))?;
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.input)?;
     let input = in_blocks(&args.input);
     let jobs = match args.jobs {
         Some(jobs) => usize::from(jobs),
@@ -292,8 +292,9 @@ fn selection_words(args: &ParquetArgs) -> Result<Vec<String>, Failure> {
     }
     for (option, path) in args.schemas.files()? {
         let name = input::display(&path);
-        let bytes = input::read_all(&path)?;
-        let hash = dataset::hash(&mut bytes.as_slice());
+        let file = FileSource::new(input::open_file(&path)?);
+        let mut file = file.map_err(|error| Failure::io(&name, &error))?;
+        let hash = dataset::hash(&mut file);
         let hash = hash
             .map_err(|error| Failure::io(&name, &error))?
             .to_string();
@@ -381,7 +382,7 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
 }
 
 /// Tables whose rows have a thread.
-const TABLES_WITH_THREADS: [&str; 16] = [
+const TABLES_WITH_THREADS: [&str; 17] = [
     "events",
     "threads",
     "samples",
@@ -393,6 +394,7 @@ const TABLES_WITH_THREADS: [&str; 16] = [
     "compilations",
     "exceptions",
     "lock_waits",
+    "activities",
     "thread_waits",
     "wait_reasons",
     "wakers",
@@ -427,7 +429,7 @@ fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
 
 pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     ensure_selection(args)?;
-    let store = args.schemas.store()?;
+    let store = args.schemas.store(&args.input)?;
     let mut sink = Sink::create(&args.sink, "a table", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &in_blocks(&args.input))?;
     let processes = args.filter.processes(&mut input)?;
