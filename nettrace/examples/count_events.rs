@@ -26,16 +26,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn count(source: impl Read) -> etl_nettrace::Result<()> {
     let mut reader = Reader::new(source)?;
     let mut losses = LossTracker::new();
-    let mut counts: BTreeMap<(String, u32), u64> = BTreeMap::new();
+    let mut counts: BTreeMap<(String, u32, u32), u64> = BTreeMap::new();
     while let Some(item) = reader.next_item()? {
         losses.add(&item);
         if let Item::Event(event) = item {
-            let key = (event.provider().to_owned(), event.id());
+            let key = (event.provider().to_owned(), event.id(), event.version());
             *counts.entry(key).or_default() += 1;
         }
     }
-    for ((provider, id), count) in counts {
-        println!("{count:8} {provider}/{id}");
+    for ((provider, id, version), count) in counts {
+        println!("{count:8} {provider}/{id} version {version}");
     }
     println!("{:8} lost events", losses.lost());
     for damage in reader.damage() {

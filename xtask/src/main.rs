@@ -7,6 +7,7 @@ mod metadata;
 mod mutants;
 mod process;
 mod properties;
+mod record;
 mod release;
 mod rust_version;
 mod style;
@@ -50,6 +51,8 @@ enum Task {
     Fuzz(Rest),
     /// Run the property tests with new seeds.
     Properties(properties::Options),
+    /// Record a program on real .NET runtimes, and compare the simulation with it.
+    Record(record::Options),
     /// Run the benchmarks, or count instructions.
     Bench(BenchOptions),
     /// Test the tests: run them with small errors in the code (cargo-mutants).
@@ -109,6 +112,7 @@ fn perform(task: Task) -> Result<(), Failure> {
         Task::Msrv => rust_version::check(),
         Task::Fuzz(rest) => run(script("scripts/fuzz.sh").args(rest.arguments)),
         Task::Properties(options) => properties::properties(&options),
+        Task::Record(options) => record::record(&options),
         Task::Bench(options) => bench(options),
         Task::Mutants(options) => mutants::mutants(&options),
         Task::Careful(options) => careful::careful(&options),

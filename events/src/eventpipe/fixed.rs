@@ -4,8 +4,6 @@ use etl_nettrace::Metadata;
 
 use super::fields::{DescribedField, Layout};
 
-/// The sampling thread of the runtime, which takes the stacks of all managed threads.
-const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
 /// The session itself.
 const EVENT_PIPE: &str = "Microsoft-DotNETCore-EventPipe";
 /// Processes, mappings and symbols of one_collect.
@@ -24,10 +22,6 @@ impl FixedEvent {
     /// The event with this metadata, if its layout is fixed.
     pub fn of(metadata: &Metadata) -> Option<Self> {
         match metadata.provider.as_str() {
-            SAMPLE_PROFILER if metadata.event_id == 0 => {
-                let fields = vec![DescribedField::word("Type")];
-                Some(FixedEvent::new("ThreadSample", fields))
-            }
             EVENT_PIPE if metadata.event_id == 1 => {
                 let mut fields = vec![DescribedField::utf16_text("CommandLine")];
                 if metadata.version > 0 {

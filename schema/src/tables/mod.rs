@@ -39,6 +39,10 @@ pub const TABLES: &[TableSource] = &[
         name: "clr-private.txt",
         text: include_str!("../../tables/clr-private.txt"),
     },
+    TableSource {
+        name: "sample-profiler.txt",
+        text: include_str!("../../tables/sample-profiler.txt"),
+    },
 ];
 
 /// What the reference pages print of the CLR's providers, errors included.

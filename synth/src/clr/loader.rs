@@ -177,10 +177,7 @@ impl Runtime<'_, '_> {
         for method in found.methods.clone() {
             self.unload_method(method, false)?;
         }
-        // PerfTrack enables the events of loads, but not of unloads.
-        let wanted = self.asked().raises(4, keyword::LOADER);
-        let values = self.clr.module_values(module, 2).unwrap_or_default();
-        self.raise_if(wanted, 153, 2, &values)?;
+        self.emit_module_unload(module)?;
         if let Some(found) = self.clr.modules.get_mut(module) {
             found.loaded = false;
             let image = std::mem::take(&mut found.image);
@@ -208,8 +205,7 @@ impl Runtime<'_, '_> {
         for module in found.modules.clone() {
             self.unload_module(module)?;
         }
-        let values = self.clr.assembly_values(assembly).unwrap_or_default();
-        self.raise(155, 1, &values)?;
+        self.emit_assembly_unload(assembly)?;
         if let Some(found) = self.clr.assemblies.get_mut(assembly) {
             found.loaded = false;
         }
@@ -223,15 +219,83 @@ impl Runtime<'_, '_> {
         for assembly in found.assemblies.clone() {
             self.unload_assembly(assembly)?;
         }
-        // A process that exits while it starts has domains without a load event.
-        let is_announced = self.clr.domains.get(domain).is_some_and(|d| d.announced);
-        let values = self.clr.domain_values(domain).unwrap_or_default();
-        self.raise_if(is_announced, 157, 1, &values)?;
+        self.emit_domain_unload(domain)?;
         if let Some(found) = self.clr.domains.get_mut(domain) {
             found.loaded = false;
             found.announced = false;
         }
         Ok(OpEffect::after(100 * MICROSECOND))
+    }
+
+    fn emit_module_unload(&mut self, module: usize) -> Result<()> {
+        if self.clr.has_reported_exit {
+            return Ok(());
+        }
+        // PerfTrack enables the events of loads, but not of unloads.
+        let wanted = self.asked().raises(4, keyword::LOADER);
+        let values = self.clr.module_values(module, 2).unwrap_or_default();
+        self.raise_if(wanted, 153, 2, &values)
+    }
+
+    fn emit_assembly_unload(&mut self, assembly: usize) -> Result<()> {
+        if self.clr.has_reported_exit {
+            return Ok(());
+        }
+        let values = self.clr.assembly_values(assembly).unwrap_or_default();
+        self.raise(155, 1, &values)
+    }
+
+    fn emit_domain_unload(&mut self, domain: usize) -> Result<()> {
+        if self.clr.has_reported_exit {
+            return Ok(());
+        }
+        // A process that exits while it starts has domains without a load event.
+        let is_announced = self.clr.domains.get(domain).is_some_and(|d| d.announced);
+        let values = self.clr.domain_values(domain).unwrap_or_default();
+        self.raise_if(is_announced, 157, 1, &values)
+    }
+
+    /// The process is about to exit: everything that is loaded is reported as unloaded, and stays
+    /// until the runtime stops.
+    pub fn report_exit(&mut self) -> Result<OpEffect> {
+        for domain in 0..self.clr.domains.len() {
+            let Some(found) = self.clr.domains.get(domain).filter(|d| d.loaded) else {
+                continue;
+            };
+            for assembly in found.assemblies.clone() {
+                self.report_exit_of_assembly(assembly)?;
+            }
+            self.emit_domain_unload(domain)?;
+        }
+        self.clr.has_reported_exit = true;
+        Ok(OpEffect::after(MICROSECOND))
+    }
+
+    fn report_exit_of_assembly(&mut self, assembly: usize) -> Result<()> {
+        let Some(found) = self.clr.assemblies.get(assembly).filter(|a| a.loaded) else {
+            return Ok(());
+        };
+        for module in found.modules.clone() {
+            let Some(found) = self.clr.modules.get(module).filter(|m| m.loaded) else {
+                continue;
+            };
+            for method in found.methods.clone() {
+                self.report_exit_of_method(method)?;
+            }
+            self.emit_module_unload(module)?;
+        }
+        self.emit_assembly_unload(assembly)
+    }
+
+    fn report_exit_of_method(&mut self, method: usize) -> Result<()> {
+        let bodies = match self.clr.methods.get(method) {
+            Some(method) => method.bodies.clone(),
+            None => Vec::new(),
+        };
+        for body in &bodies {
+            self.emit_unload(method, body, false)?;
+        }
+        Ok(())
     }
 }
 

@@ -283,18 +283,12 @@ impl Runtime<'_, '_> {
         let bodies = std::mem::take(&mut method.bodies);
         let kind = method.kind;
         let place = method.precompiled;
-        let asked = self.asked();
         for body in &bodies {
-            let is_precompiled = place.is_some_and(|place| place.start == body.start);
-            let reported = if is_precompiled {
-                includes_precompiled(&asked, keyword::END_ENUMERATION)
-            } else {
-                kind != CodeKind::Helper
-                    && asked.raises(4, keyword::JIT)
-                    && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
-            };
-            self.emit_method(index, body, UNLOAD, false, reported)?;
+            if !self.clr.has_reported_exit {
+                self.emit_unload(index, body, destroyed)?;
+            }
             self.report_code(index, body, false)?;
+            let is_precompiled = place.is_some_and(|place| place.start == body.start);
             if !is_precompiled && kind != CodeKind::Helper {
                 // The memory is reused only after the unload event.
                 let free = self.origin.at.saturating_add(1);
@@ -306,6 +300,24 @@ impl Runtime<'_, '_> {
             method.precompiled = None;
         }
         Ok(())
+    }
+
+    /// Raises the unload events of a method's code. The method is `destroyed` by itself, or goes
+    /// with its module.
+    pub fn emit_unload(&mut self, index: usize, body: &CodeBody, destroyed: bool) -> Result<()> {
+        let Some(method) = self.clr.methods.get(index) else {
+            return Ok(());
+        };
+        let asked = self.asked();
+        let place = method.precompiled;
+        let reported = if place.is_some_and(|place| place.start == body.start) {
+            includes_precompiled(&asked, keyword::END_ENUMERATION)
+        } else {
+            method.kind != CodeKind::Helper
+                && asked.raises(4, keyword::JIT)
+                && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
+        };
+        self.emit_method(index, body, UNLOAD, false, reported)
     }
 
     /// Raises the events of a method's code: plain or verbose, one for its cold part (rules E4,

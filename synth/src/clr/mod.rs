@@ -56,6 +56,9 @@ impl Runtime<'_, '_> {
             }
             ClrOp::ThreadRunning(thread, since) => self.thread_running(*thread, *since),
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread),
+            ClrOp::SuspendForSamples => self.suspend_for_samples(),
+            ClrOp::ResumeAfterSamples => self.resume_after_samples(),
+            ClrOp::ReportExit => self.report_exit(),
             ClrOp::Stop => self.stop(),
             ClrOp::Rundown(enumeration, item, true) => self.emit_item(*enumeration, item),
             // An item that no session requests takes the same time.

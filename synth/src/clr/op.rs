@@ -49,6 +49,12 @@ pub(crate) enum ClrOp {
     ThreadRunning(usize, Nanos),
     /// A thread has ended.
     ThreadTerminated(usize),
+    /// The sampling thread suspends the runtime.
+    SuspendForSamples,
+    /// The sampling thread has taken its samples: the runtime continues.
+    ResumeAfterSamples,
+    /// Everything that is loaded is reported as unloaded, before the runtime stops.
+    ReportExit,
     /// The runtime stops.
     Stop,
     /// An enumeration reaches its next item, which it reports if a session requests it.

@@ -209,6 +209,8 @@ pub(crate) struct Clr {
     pub private: ProviderIndex,
     /// Whether its providers are registered and it is not stopping.
     pub started: bool,
+    /// Whether it has reported its exit: what it unloads now has had its event.
+    pub has_reported_exit: bool,
     pub domains: Vec<AppDomain>,
     pub assemblies: Vec<Assembly>,
     pub modules: Vec<Module>,
@@ -536,6 +538,12 @@ impl Clr {
     /// Whether code is compiled quickly first and better later: since .NET Core 3.
     pub fn is_tiered(&self) -> bool {
         self.is_core(3)
+    }
+
+    /// Whether its EventPipe sessions end after the unloads of an exit, as in .NET 8 and .NET 10.
+    /// .NET Core 3.1 ends them first, and unloads nothing while one runs.
+    pub fn reports_exit_to_event_pipe(&self) -> bool {
+        self.is_core(8)
     }
 
     /// A method of the program: none for helpers of the runtime.

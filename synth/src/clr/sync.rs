@@ -13,6 +13,25 @@ use crate::time::{MICROSECOND, Nanos};
 const LOCKS: usize = 8;
 
 impl Runtime<'_, '_> {
+    /// The sampling thread suspends the runtime. The reason is none of the listed ones, and there is
+    /// no collection.
+    pub fn suspend_for_samples(&mut self) -> Result<OpEffect> {
+        let instance = self.clr.instance;
+        self.raise(9, 1, &values![0u32, u32::MAX, instance])?;
+        self.pass(20 * MICROSECOND);
+        self.raise(8, 1, &values![instance])?;
+        Ok(OpEffect::after(8 * MICROSECOND))
+    }
+
+    /// The runtime continues after samples.
+    pub fn resume_after_samples(&mut self) -> Result<OpEffect> {
+        let instance = self.clr.instance;
+        self.raise(7, 1, &values![instance])?;
+        self.pass(12 * MICROSECOND);
+        self.raise(3, 1, &values![instance])?;
+        Ok(OpEffect::after(MICROSECOND))
+    }
+
     /// A thread waits for a lock of another thread.
     pub fn contend(&mut self) -> Result<OpEffect> {
         if self.clr.is_core(8) {

@@ -273,6 +273,7 @@ impl Simulator<'_> {
             if of_kernel {
                 self.kernel_begins(index)?;
             }
+            self.watch_threads(index);
             self.run_callbacks(started.callbacks)?;
         }
         self.controller_leaves()

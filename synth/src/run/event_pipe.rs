@@ -1,5 +1,5 @@
-//! The end of EventPipe sessions of .NET: the runtime of their process lists what is loaded, then
-//! the session states the command line of its process, and ends.
+//! The end of EventPipe sessions of .NET: the session states the command line of its process, the
+//! runtime of the process lists what is loaded, and the session ends.
 
 use etl_format::EventDescriptor;
 use etl_schema::encode::OwnedValue;
@@ -7,6 +7,7 @@ use etl_schema::providers::{CLR_RUNDOWN, DOTNET_EVENT_PIPE};
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::{EventSchema, Field, InType};
 
+use crate::clr::ClrOp;
 use crate::error::{Error, Result};
 use crate::etw::{Event, Origin};
 use crate::model::{EnablePlan, Request};
@@ -26,7 +27,7 @@ const RUNDOWN_LEVEL: u8 = 5;
 
 impl Simulator<'_> {
     /// Whether a session is an EventPipe session that runs and whose end has not begun.
-    fn is_open_event_pipe(&self, session: usize) -> bool {
+    pub(super) fn is_open_event_pipe(&self, session: usize) -> bool {
         self.etw.sessions.get(session).is_some_and(|session| {
             session.is_running() && session.plan.event_pipe.is_some() && !session.is_ending
         })
@@ -71,7 +72,7 @@ impl Simulator<'_> {
         let pid = found.process;
         let name = found.plan.name.clone();
         let rundown = found.plan.event_pipe.and_then(|plan| plan.rundown);
-        let mut ops = Vec::new();
+        let mut ops = vec![Op::DescribeProcess(session)];
         if let Some(keywords) = rundown {
             let request = Request::Enable(EnablePlan::new(CLR_RUNDOWN, keywords, RUNDOWN_LEVEL));
             let now = self.now;
@@ -107,11 +108,41 @@ impl Simulator<'_> {
                 ops.extend(self.ops_of_end(session)?);
             }
         }
-        Ok(ops)
+        if ops.is_empty() {
+            return Ok(ops);
+        }
+        let mut all = self.unloads_before_ends(pid);
+        all.append(&mut ops);
+        Ok(all)
     }
 
-    /// The rundown is complete: the session states its process, and ends.
-    pub(super) fn finish_event_pipe(&mut self, session: usize, origin: &Origin) -> Result<Nanos> {
+    /// The unload events of a runtime that raises them before its EventPipe sessions end.
+    fn unloads_before_ends(&self, pid: u32) -> Vec<Op> {
+        let mut ops = Vec::new();
+        for index in self.clrs_of(pid) {
+            let clr = self.clrs.get(index);
+            if clr.is_some_and(|clr| clr.started && clr.reports_exit_to_event_pipe()) {
+                ops.push(Op::Clr(index, ClrOp::ReportExit));
+            }
+        }
+        ops
+    }
+
+    /// The CLRs of a process that runs.
+    pub(super) fn clrs_of(&self, pid: u32) -> Vec<usize> {
+        let mut processes = self.machine.processes.iter();
+        let process = processes.find(|process| process.pid == pid && process.is_alive());
+        process.map_or(Vec::new(), |process| process.clrs.clone())
+    }
+
+    /// The rundown is complete: the session ends.
+    pub(super) fn finish_event_pipe(&mut self, session: usize, origin: &Origin) -> Nanos {
+        self.plan(origin.at, Task::EndSession(session));
+        10 * MICROSECOND
+    }
+
+    /// The session states its process, before the rundown.
+    pub(super) fn describe_process(&mut self, session: usize, origin: &Origin) -> Result<Nanos> {
         let process = self
             .machine
             .processes
@@ -119,7 +150,6 @@ impl Simulator<'_> {
             .find(|process| process.pid == origin.pid);
         let command_line = process.map_or(String::new(), |process| process.command_line.clone());
         self.raise_process_info(session, &command_line, origin)?;
-        self.plan(origin.at, Task::EndSession(session));
         Ok(10 * MICROSECOND)
     }
 
@@ -129,9 +159,17 @@ impl Simulator<'_> {
         command_line: &str,
         origin: &Origin,
     ) -> Result<()> {
-        let names = ["CommandLine", "OSInformation", "ArchInformation"];
-        let fields = names.map(|name| Field::new(name, InType::Utf16));
-        let schema = EventSchema::tracelogging(PROVIDER, "ProcessInfo", fields.to_vec());
+        // .NET Core 3 states the command line only.
+        let version = u8::from(self.is_of_net_5(origin.pid));
+        let mut texts = vec![("CommandLine", command_line)];
+        if version > 0 {
+            texts.push(("OSInformation", "Windows"));
+            texts.push(("ArchInformation", "x64"));
+        }
+        let fields = texts
+            .iter()
+            .map(|(name, _)| Field::new(*name, InType::Utf16));
+        let schema = EventSchema::tracelogging(PROVIDER, "ProcessInfo", fields.collect::<Vec<_>>());
         let metadata = tracelogging::build(&schema);
         let metadata = metadata.map_err(|error| Error::impossible(origin.at, error.to_string()))?;
         let traits = ProviderTraits {
@@ -139,8 +177,10 @@ impl Simulator<'_> {
             ..ProviderTraits::default()
         };
         let traits = traits.build();
-        let texts = [command_line, "Windows", "x64"];
-        let values = texts.map(|text| OwnedValue::Text(text.to_owned()));
+        let values = texts
+            .iter()
+            .map(|(_, text)| OwnedValue::Text((*text).to_owned()));
+        let values: Vec<OwnedValue> = values.collect();
         let plan = EnablePlan::new(DOTNET_EVENT_PIPE, 0, 0);
         let name = self
             .etw
@@ -154,7 +194,7 @@ impl Simulator<'_> {
         let event = Event {
             descriptor: EventDescriptor {
                 id: PROCESS_INFO,
-                version: 1,
+                version,
                 channel: SELF_DESCRIBING,
                 ..EventDescriptor::default()
             },
@@ -163,5 +203,12 @@ impl Simulator<'_> {
             ..Event::new(&schema, &values)
         };
         self.etw.raise(provider, origin, &event)
+    }
+
+    /// Whether a process has a runtime of .NET 5 or later.
+    fn is_of_net_5(&self, pid: u32) -> bool {
+        let clrs = self.clrs_of(pid);
+        let mut runtimes = clrs.iter().filter_map(|clr| self.clrs.get(*clr));
+        runtimes.any(|clr| clr.is_core(5))
     }
 }

@@ -19,6 +19,7 @@ mod provider;
 mod sample;
 mod schedule;
 mod thread;
+mod thread_samples;
 mod work;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,8 @@ enum Task {
     Sample(usize),
     /// It samples another processor for that session.
     SampleOn(usize, usize),
+    /// The sampling thread of an EventPipe session begins a round.
+    SampleThreads(usize),
     /// The current thread of a processor may have finished.
     Switch(usize),
     /// A disk has served a request, by its packet.
@@ -81,6 +84,7 @@ impl Task {
             Task::Etw(_)
                 | Task::Sample(_)
                 | Task::SampleOn(..)
+                | Task::SampleThreads(_)
                 | Task::Switch(_)
                 | Task::RollFile(_)
         )
@@ -251,6 +255,7 @@ impl<'s> Simulator<'s> {
             Task::RunThread(thread) => self.run_thread(thread),
             Task::Sample(session) => self.sample(session),
             Task::SampleOn(session, processor) => self.sample_on(session, processor),
+            Task::SampleThreads(session) => self.begin_thread_samples(session),
             Task::Switch(processor) => self.settle(processor, self.now),
             Task::Disk(irp) => self.disk_done(irp),
             Task::Resume(thread) => self.resume(thread),

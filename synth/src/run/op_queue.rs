@@ -27,6 +27,10 @@ pub(super) enum Op {
     Raise(Box<RaisePlan>),
     /// An `EventSource` writes its manifest.
     EmitManifest(usize),
+    /// The stacks of the managed threads of a CLR are taken, which is suspended.
+    SampleThreads(usize),
+    /// An EventPipe session of the process states the process.
+    DescribeProcess(usize),
     /// The rundown of an EventPipe session of the process is complete.
     EndEventPipe(usize),
     /// The process exits.

@@ -356,7 +356,9 @@ impl Simulator<'_> {
             }
             Op::Compute(time) => time,
             Op::Raise(plan) => self.raise(thread, &plan, origin)?,
-            Op::EndEventPipe(session) => self.finish_event_pipe(session, origin)?,
+            Op::SampleThreads(clr) => self.sample_threads(clr, origin)?,
+            Op::DescribeProcess(session) => self.describe_process(session, origin)?,
+            Op::EndEventPipe(session) => self.finish_event_pipe(session, origin),
             Op::EmitManifest(provider) => {
                 self.emit_manifest(provider, origin)?;
                 10 * MICROSECOND

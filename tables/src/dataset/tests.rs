@@ -273,7 +273,8 @@ fn many_kinds(count: u16) -> Vec<u8> {
             descriptor,
             2_000 + i64::from(number),
         );
-        let event = event.metadata(&metadata).payload(&[number as u8]);
+        let payload = [number as u8];
+        let event = event.metadata(&metadata).payload(&payload);
         session.write(0, &event).unwrap();
     }
     session.finish().unwrap()

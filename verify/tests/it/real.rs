@@ -223,6 +223,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     let expected = [
         "activity.no-stop",
+        "merge.gap",
         "payload.long",
         "symbols.wrong-time",
         "symbols.no-module-pdb",

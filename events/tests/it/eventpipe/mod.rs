@@ -4,6 +4,7 @@ mod hostile;
 mod made;
 mod opened;
 mod recorded;
+mod runtimes;
 
 #[allow(dead_code, reason = "other tests need more of it")]
 #[path = "../../../../nettrace/examples/common/write.rs"]
