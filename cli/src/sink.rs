@@ -299,8 +299,12 @@ impl Sink {
             return Err(is_input(&name).hint("choose another file"));
         }
         match self.target {
-            Target::Named { file, unfinished } => {
-                let committed = file.commit();
+            Target::Named {
+                mut file,
+                unfinished,
+            } => {
+                let synced = file.sync();
+                let committed = synced.and_then(|()| unfinished::without_signals(|| file.commit()));
                 drop(unfinished);
                 committed.map_err(|e| match e.kind() {
                     io::ErrorKind::AlreadyExists => {

@@ -44,6 +44,13 @@ pub(crate) fn create<T>(
     Ok((created, Unfinished { path }))
 }
 
+/// Runs what must not be interrupted half-way, such as giving a file its name. A signal waits for
+/// it.
+pub(crate) fn without_signals<T>(run: impl FnOnce() -> T) -> T {
+    let _paths = paths();
+    run()
+}
+
 fn paths() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }

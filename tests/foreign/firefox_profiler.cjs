@@ -40,20 +40,25 @@ async function run(...args) {
   return (await promisify(execFile)(process.execPath, [cli, ...args], options)).stdout;
 }
 
-// The program waits half a second for its own server, which takes longer on a busy machine.
+const LOAD_TIMEOUT_MS = 120000;
+
+// Loads the profile. The program waits half a second for its own server, which takes longer on a
+// busy machine; the server then goes on starting, and answers once it has loaded the profile.
 async function load(url) {
-  for (let attempt = 1; ; attempt++) {
+  try {
+    await run("load", file, "--symbol-server", url);
+    return;
+  } catch (error) {
+    if (!error.message.includes("did not become ready")) throw error;
+  }
+  const end = Date.now() + LOAD_TIMEOUT_MS;
+  for (;;) {
     try {
-      return await run("load", file, "--symbol-server", url);
+      await run("thread", "list", "--json");
+      return;
     } catch (error) {
-      const late = /did not become ready[^]*running as pid (\d+)/.exec(error.message);
-      if (!late || attempt === 20) throw error;
-      try {
-        process.kill(Number(late[1]), "SIGKILL");
-      } catch {
-        // It has ended.
-      }
-      for (const name of Object.keys(requested)) delete requested[name];
+      if (Date.now() > end) throw error;
+      await new Promise((done) => setTimeout(done, 500));
     }
   }
 }

@@ -14,8 +14,8 @@
 //! | portable PDB | source lines by method and IL offset | [`source_lines`] |
 //!
 //! A file is read when it is needed, and only its parts that are needed. Files that are damaged, or
-//! made to do harm, yield errors. The library that parses Windows PDBs panics where lengths in a file
-//! contradict each other; such a panic becomes an error too, unless the program is built with
+//! made to do harm, yield errors. The library that parses Windows PDBs panics where lengths in a
+//! file contradict each other; such a panic becomes an error too, unless the program is built with
 //! `panic = "abort"`: then it ends.
 //!
 //! ```

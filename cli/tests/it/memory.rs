@@ -94,7 +94,7 @@ fn definitions_are_in_no_budget_of_a_trace() {
     let here = directory(&[
         ("t.etl", &crate::common::trace()),
         ("large.tmf", messages(70_000).as_bytes()),
-        ("huge.tmf", messages(400_000).as_bytes()),
+        ("huge.tmf", messages(200_000).as_bytes()),
     ]);
     for command in [
         &["dump", "t.etl", "--threads", "8"][..],

@@ -60,8 +60,8 @@ fn dump_prints_display_messages_of_numbers() {
         said.out
     };
     let text = dump(&[]);
-    let names =
-        " opcode 20 One step task 3 Working hard level 17 Very loud keyword 0x30 Stepped N=5";
+    let names = " opcode 20 One step task 3 Working hard level 17 Very loud keyword 0x30 channel \
+         Made-Up/Debug Stepped N=5";
     assert!(text.contains(names), "{text}");
     let json: serde_json::Value = serde_json::from_str(&dump(&["--format", "jsonl"])).unwrap();
     for (member, name) in [

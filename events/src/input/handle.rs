@@ -5,7 +5,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::open::open_file;
+use super::file::open_file;
 
 /// A file that is read.
 #[derive(Debug)]

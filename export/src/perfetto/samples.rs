@@ -20,8 +20,8 @@ use crate::protobuf::Message;
 /// Bytes of interned data in a packet, about.
 const CHUNK: usize = 1 << 14;
 
-/// Bytes of memory for each address of the profile, at most: an interned frame, its id, and the name
-/// of its function.
+/// Bytes of memory for each address of the profile, at most: an interned frame, its id, and the
+/// name of its function.
 pub(super) const ADDRESS_BYTES: u64 = 384;
 
 /// Time between values of the CPU counter, in ns.

@@ -13,8 +13,8 @@ use crate::time::{MICROSECOND, Nanos};
 const LOCKS: usize = 8;
 
 impl Runtime<'_, '_> {
-    /// The sampling thread suspends the runtime. The reason is none of the listed ones, and there is
-    /// no collection.
+    /// The sampling thread suspends the runtime. The reason is none of the listed ones, and there
+    /// is no collection.
     pub fn suspend_for_samples(&mut self) -> Result<OpEffect> {
         let instance = self.clr.instance;
         self.raise(9, 1, &values![0u32, u32::MAX, instance])?;

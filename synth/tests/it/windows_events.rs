@@ -120,6 +120,9 @@ fn node(record: &Record<'_>, build: u32) -> Option<Real> {
     })
 }
 
+/// When the script raises events, in 100 ns since the start of the session.
+const RAISED: i64 = 10_000_000;
+
 /// The payloads of the events that a script raises, in their order.
 fn raised(build: u32, events: &[Real]) -> Vec<(Guid, u16, Vec<u8>)> {
     let mut providers: Vec<Guid> = events.iter().map(|event| event.provider).collect();
@@ -145,10 +148,16 @@ fn raised(build: u32, events: &[Real]) -> Vec<(Guid, u16, Vec<u8>)> {
     Simulation::new(&scenario).run(&mut files).unwrap();
     let bytes = files.into_files().remove(0).bytes;
     let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+    let clock = trace.header().clock();
+    let began = trace.header().timestamp;
     let mut records = trace.records(Order::File).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if let Header::Event(header) = record.header() {
+            // The start of the process has events of Kernel-File.
+            if clock.duration(began, header.timestamp) < RAISED {
+                continue;
+            }
             out.push((
                 header.provider,
                 header.descriptor.id,

@@ -9,14 +9,20 @@ use etl_verify::{Report, TraceOrigin, Verdict, Verifier};
 
 /// A process of .NET 8, and a session with these properties that is stopped after two seconds.
 fn recorded(session: &str, enabled: &str) -> Vec<u8> {
-    recorded_until("8.0.0", r#"at "2s" { stop "app" }"#, session, enabled)
+    simulated("8.0.0", "", r#"at "2s" { stop "app" }"#, session, enabled)
 }
 
-/// A process of a version of .NET, and a session with these properties, up to an end.
-fn recorded_until(version: &str, end: &str, session: &str, enabled: &str) -> Vec<u8> {
+/// A process of a version of .NET that exits after two seconds, and a session that ends with it.
+fn recorded_to_the_exit(version: &str, enabled: &str) -> Vec<u8> {
+    simulated(version, r#"exit="2s""#, "", "", enabled)
+}
+
+/// A process of a version of .NET with these properties, and a session with these properties, up
+/// to an end.
+fn simulated(version: &str, process: &str, end: &str, session: &str, enabled: &str) -> Vec<u8> {
     let script = format!(
         r#"scenario "pipe" seed=3
-process "Orders.exe" pid=4312 threads=2 command-line="Orders.exe --serve" {{
+process "Orders.exe" pid=4312 threads=2 command-line="Orders.exe --serve" {process} {{
     clr "core" version="{version}" {{
         assembly "Orders" {{
             module "C:\\App\\Orders.dll" {{ methods 60 ready=20 }}
@@ -146,8 +152,7 @@ fn exit_is_reported_as_real_runtimes_report_it() {
         ("8.0.0", "8.0-1CCBD-5.nettrace.gz"),
         ("10.0.0", "10.0-1CCBD-5.nettrace.gz"),
     ] {
-        let exit = r#"at "2s" { process "Orders.exe" { exit } }"#;
-        let trace = recorded_until(version, exit, "", RUNTIME);
+        let trace = recorded_to_the_exit(version, RUNTIME);
         let simulated = events(&trace);
         let real = stream(recording);
         let unloads = kinds_of_exit(&real);

@@ -396,7 +396,7 @@ fn tmf_bounds_memory_for_many_messages() {
         "#typev a 1 \"\"\n{{\na, ItemListLong({}) -- 10\n}}\n",
         ",".repeat(60_000)
     );
-    for text in [messages, arguments.repeat(100), values.repeat(30)] {
+    for text in [messages, arguments.repeat(400), values.repeat(30)] {
         let text = format!("{GUID}{text}");
         let (done, most) = peak(|| tmf::parse_within(&text, 16 << 20));
         let error = done.unwrap_err();

@@ -38,19 +38,18 @@ impl Random {
     }
 }
 
-/// Masks with stacks or exceptions, which have addresses. The methods of a process that ran before
-/// the recording and ends before the rundown have no names then.
+/// Masks with stacks or exceptions, which have addresses. Precompiled methods of a process that ends
+/// before the rundown have no names then.
 const WITH_ADDRESSES: [&str; 3] = ["0x1CCBD", "0x4001CCBD", "0x8000"];
 
-/// A process that a session with a mask records.
-fn process(random: &mut Random, pid: u64, mask: &str) -> String {
-    let has_addresses = WITH_ADDRESSES.contains(&mask);
-    let end = if has_addresses { "" } else { "exit=\"3.2s\"" };
-    let short = if mask == "0x8000" {
-        ""
-    } else {
-        "start=\"2.3s\" exit=\"3.3s\""
-    };
+/// A process of a recording, which may have addresses of its code.
+fn process(random: &mut Random, pid: u64, has_addresses: bool) -> String {
+    let mut end = "exit=\"3.2s\"";
+    let mut short = "start=\"2.3s\" exit=\"3.3s\"";
+    if has_addresses {
+        end = "";
+        short = "";
+    }
     let life = random.pick(&["", "", "start=\"2.4s\"", end, short]);
     let clr = random.pick(&[
         r#""core" version="6.0.100""#,
@@ -88,9 +87,15 @@ fn script(seed: u64) -> String {
     let mut random = Random(seed);
     let processors = random.up_to(4);
     let runtime = random.pick(&MASKS);
+    let kernel = random.pick(&[
+        "",
+        "kernel \"processes images\"",
+        "kernel \"processes images profile\"",
+    ]);
+    let has_addresses = WITH_ADDRESSES.contains(&runtime) || kernel.contains("profile");
     let count = random.up_to(4);
     let mut processes: String = (0..count)
-        .map(|at| process(&mut random, 100 + at, runtime))
+        .map(|at| process(&mut random, 100 + at, has_addresses))
         .collect();
     // A process that runs all the time, so that the rundown lists one.
     processes.push_str(
@@ -102,11 +107,6 @@ process "Long.exe" pid=900 {
     every "50ms" from="2.1s" until="3.9s" { jit 1 }
 }"#,
     );
-    let kernel = random.pick(&[
-        "",
-        "kernel \"processes images\"",
-        "kernel \"processes images profile\"",
-    ]);
     let rundown = random.pick(&["0x138", "0x138", "0x178", "0x118"]);
     // At level 4 .NET Core has no loads of compiled methods.
     let levels = if WITH_ADDRESSES.contains(&runtime) {

@@ -115,15 +115,24 @@ impl CompleteFile {
         }
     }
 
-    /// Brings the file to the disk and gives it its name.
+    /// Brings the bytes to the disk.
+    ///
+    /// # Errors
+    /// When the disk fails or is full.
+    pub fn sync(&mut self) -> io::Result<()> {
+        drop(self.early.take());
+        self.file().sync_all()
+    }
+
+    /// Brings the file to the disk and gives it its name. After [`sync`](Self::sync), it takes no
+    /// time.
     ///
     /// # Errors
     /// When the disk fails or is full. The kind is [`AlreadyExists`](io::ErrorKind::AlreadyExists)
     /// if there is a file of this name and it is to be kept.
     pub fn commit(mut self) -> io::Result<()> {
-        drop(self.early.take());
         // The bytes must be on the disk before the name is.
-        self.file().sync_all()?;
+        self.sync()?;
         let CompleteFile {
             file,
             path,

@@ -376,8 +376,8 @@ impl Collectors {
     }
 
     /// Adds an event of a suspension. All but the first of the four events are logged by one thread
-    /// of the CLR at a time, in their order. Several threads may begin to suspend; all but one wait.
-    /// Recordings of .NET Framework 4.5 and of .NET Core 3.1 to .NET 10 show no other order.
+    /// of the CLR at a time, in their order. Several threads may begin to suspend; all but one
+    /// wait. Recordings of .NET Framework 4.5 and of .NET Core 3.1 to .NET 10 show no other order.
     fn step(&mut self, tid: ThreadId, clr: ClrKey, step: u8, timestamp: Ticks) {
         if step == BEGIN {
             return;

@@ -2,12 +2,12 @@
 //! handles or a target of a build.
 //!
 //! Events of manifest providers, EventSources and TraceLogging providers start and stop something
-//! if their opcode is Start (1) or Stop (2), or if their opcode is Info (0) and their name ends with
-//! such a word: `TargetStarted` and `TargetFinished`. A stop belongs to the last open start with the
-//! same activity id, provider and task. Events without an activity id belong together if the same
-//! thread logged them, with the task or, without one, the name in common. Events of the CLR's own
-//! providers do not count: they have the id of the activity in which they were logged, and analyses
-//! of their own.
+//! if their opcode is Start (1) or Stop (2), or if their opcode is Info (0) and their name ends
+//! with such a word: `TargetStarted` and `TargetFinished`. A stop belongs to the last open start
+//! with the same activity id, provider and task. Events without an activity id belong together if
+//! the same thread logged them, with the task or, without one, the name in common. Events of the
+//! CLR's own providers do not count: they have the id of the activity in which they were logged,
+//! and analyses of their own.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::activities::Activities;

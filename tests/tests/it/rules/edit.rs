@@ -113,7 +113,8 @@ pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
 }
 
 impl Rec {
-    fn size(&self) -> u16 {
+    /// The length without padding.
+    pub fn size(&self) -> u16 {
         let system = matches!(self.bytes[2], 1..=4 | 0x10 | 0x11);
         self.bytes.u16_at(if system { 4 } else { 0 }).unwrap()
     }

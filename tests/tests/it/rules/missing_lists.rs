@@ -34,7 +34,7 @@ fn found(file: &[u8]) -> Vec<String> {
 
 /// The kind of an event of the kernel, if a record is one.
 fn hook(record: &Rec) -> Option<u16> {
-    let is_system = matches!(record.bytes[2], 1..=4);
+    let is_system = matches!(record.bytes[2], 1..=4 | 0x10 | 0x11);
     is_system.then(|| u16::from_le_bytes([record.bytes[6], record.bytes[7]]))
 }
 
@@ -99,7 +99,7 @@ fn with_mode(file: &[u8], mode: LogFileMode, maximum_file_size: u32) -> Vec<u8> 
     let mut session = Session::in_memory(header).unwrap();
     for record in records(file) {
         let raw = Raw {
-            bytes: &record.bytes,
+            bytes: &record.bytes[..usize::from(record.size())],
             timestamp: Some(record.timestamp().into()),
         };
         session.write(record.processor, &raw).unwrap();

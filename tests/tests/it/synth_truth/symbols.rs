@@ -344,7 +344,8 @@ fn is_image(
     }
 }
 
-/// The report on a file with the verdict sound. It is the same for two threads.
+/// The report on a file with the verdict complete and the images of all its addresses. It is the
+/// same for two threads.
 fn sound(made: &Simulated, file: &str) -> Option<Report> {
     let bytes = made.traces[file].as_slice();
     let report = etl_verify::Verifier::new().verify(bytes, file).ok()?;
@@ -353,7 +354,16 @@ fn sound(made: &Simulated, file: &str) -> Option<Report> {
         .verify(bytes, file)
         .unwrap();
     assert_eq!(other.json(), report.json(), "{}/{file}", made.name);
-    (report.verdict == Verdict::Complete).then_some(report)
+    let has_images = report
+        .coverage
+        .rows()
+        .iter()
+        .all(|row| row.tally.not_recorded == 0);
+    if report.verdict == Verdict::Complete && has_images {
+        Some(report)
+    } else {
+        None
+    }
 }
 
 #[test]

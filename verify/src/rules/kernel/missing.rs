@@ -9,8 +9,8 @@ use crate::checks::Facts;
 use crate::rules::Check;
 
 /// Reports that the list of processes at the start of the kernel's session is missing. A session
-/// that lists processes at its end lists them at its start too, before any other event: so the first
-/// buffers are missing.
+/// that lists processes at its end lists them at its start too, before any other event: so the
+/// first buffers are missing.
 pub(super) fn report_missing_start(check: &mut Check<'_>) {
     let facts = check.facts;
     let census = facts.machine.census();
@@ -46,10 +46,11 @@ pub(super) fn report_without_images(check: &mut Check<'_>) {
         return;
     }
     for process in facts.machine.processes() {
-        let has_beginning = process.listed().at_start || process.started().is_some();
+        // A session may log images for a part of its time only.
+        let is_there_throughout = process.listed().at_start && process.ended().is_none();
         let images = process.images();
         let has_images = images.live() > 0 || !images.past().is_empty();
-        if !has_beginning || has_images || !ran_own_code(process) {
+        if !is_there_throughout || has_images || !ran_own_code(process) {
             continue;
         }
         let message = "the process ran code of its own, and no event is about an image of it, \

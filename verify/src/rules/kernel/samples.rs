@@ -41,10 +41,17 @@ fn has_no_processors(facts: &Facts) -> bool {
     })
 }
 
+/// Whether a buffer states a processor that the machine does not have: its samples are missing from
+/// another processor.
+fn has_wrong_processors(facts: &Facts) -> bool {
+    let mut files = facts.machine.files().iter();
+    files.any(|file| file.beyond_processors.is_some())
+}
+
 fn samples_missing(check: &mut Check<'_>) {
     let facts = check.facts;
     let sampling = &facts.sampling;
-    if is_selection(facts) || has_no_processors(facts) {
+    if is_selection(facts) || has_no_processors(facts) || has_wrong_processors(facts) {
         return;
     }
     let Some(last) = sampling.last() else {
