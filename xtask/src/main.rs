@@ -140,6 +140,7 @@ fn bless(rest: Rest) -> Result<(), Failure> {
     let mut command = cargo("test");
     command
         .env("ETLKIT_WRITE_DOCS", "1")
+        .env("ETLKIT_WHOLE", "1")
         .env("INSTA_UPDATE", "always");
     if rest.arguments.is_empty() {
         command.args(["--workspace", "--all-features", "--no-fail-fast"]);

@@ -134,13 +134,13 @@ fn fields_that_no_start_has_are_refused() {
             "--manifest",
             ".",
             "--by",
-            "TargetNam",
+            "targetPath",
         ],
     );
     assert_eq!(done.code, 2);
     assert!(
         done.err
-            .contains("no start event has a field \"TargetNam\""),
+            .contains("no start event has a field \"targetPath\""),
         "{}",
         done.err
     );

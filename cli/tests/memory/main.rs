@@ -19,6 +19,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use etl_test_support::needs;
 use hostile::Hostile;
 use wait4::Wait4;
 
@@ -111,6 +112,7 @@ fn beyond(commands: &[&[&str]], hostile: &Hostile, options: &[&str], budget: u64
     beyond
 }
 
+#[needs(time)]
 #[test]
 fn commands_keep_the_budget_that_they_are_given() {
     let mut found = Vec::new();
@@ -183,6 +185,7 @@ fn results_keep_the_budget_that_they_are_given() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+#[needs(time)]
 #[test]
 fn memory_is_tied_to_the_size_of_the_trace() {
     let mut found = Vec::new();

@@ -116,15 +116,8 @@ pub fn parse_within(text: &str, max_bytes: usize) -> Result<Tmf, Error> {
             }
             Block::Arguments => {
                 if let Some(message) = &mut message {
-                    let expected = "ARGUMENT, ItemTYPE -- NUMBER";
-                    let argument = argument(line).ok_or(Error::Tmf {
-                        line: number,
-                        expected,
-                    })?;
-                    memory.add(argument.bytes(), number)?;
-                    if let Some(item) = message.add(argument) {
-                        out.notes.push(TmfNote::UnknownType { line: number, item });
-                    }
+                    let note = add_argument(message, line, number, &mut memory)?;
+                    out.notes.extend(note);
                 }
                 continue;
             }
@@ -176,6 +169,23 @@ pub fn parse_within(text: &str, max_bytes: usize) -> Result<Tmf, Error> {
     } else {
         Ok(out)
     }
+}
+
+/// Adds the argument in a line to the message before it. Returns a note if its type is not known.
+fn add_argument(
+    message: &mut Message,
+    line: &str,
+    number: usize,
+    memory: &mut Memory,
+) -> Result<Option<TmfNote>, Error> {
+    let expected = "ARGUMENT, ItemTYPE -- NUMBER";
+    let argument = argument(line).ok_or(Error::Tmf {
+        line: number,
+        expected,
+    })?;
+    memory.add(argument.bytes(), number)?;
+    let unknown = message.add(argument);
+    Ok(unknown.map(|item| TmfNote::UnknownType { line: number, item }))
 }
 
 /// The memory for the messages.

@@ -291,7 +291,7 @@ fn sum_of<'m>(rows: &[&ActivityRow<'m>]) -> Option<OperationRow<'m>> {
         .max_by_key(|row| (row.activity.duration(), Reverse(row.activity.started)));
     Some(OperationRow {
         machine: first.machine,
-        process: first.process.clone(),
+        process: first.process,
         name: Arc::clone(&first.name),
         value: first.value,
         count: durations.count(),

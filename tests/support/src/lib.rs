@@ -18,6 +18,7 @@
 //! | `tshark` | the reader of packet captures | the search path |
 //! | `clang` | compiler, linker and symbolizer of LLVM | the search path |
 //! | `chromium` | the browser | `$ETLKIT_CHROMIUM`, or the search path |
+//! | `time` | a minute or so, which a quick run of the tests does not have | `ETLKIT_WHOLE=1` |
 //!
 //! If it is missing, the test is ignored, with the reason. With `ETLKIT_REQUIRE_SHARED=1` (traces),
 //! `ETLKIT_REQUIRE_FOREIGN=1` (python), `ETLKIT_REQUIRE_NODE=1`, `ETLKIT_REQUIRE_TSHARK=1`,

@@ -115,20 +115,32 @@ fn parts(events: &[Seen]) -> Vec<Guid> {
 /// The events of a recorded stream of a process that exits.
 fn stream(name: &str) -> Vec<Seen> {
     let file = std::fs::File::open(traces().join("nettrace").join(name)).unwrap();
-    let mut options = etl_nettrace::Options::default();
-    options.order = etl_nettrace::Order::Time;
+    let options = etl_nettrace::Options {
+        order: etl_nettrace::Order::Time,
+        ..etl_nettrace::Options::default()
+    };
     let packed = flate2::read::GzDecoder::new(file);
     let mut reader = etl_nettrace::Reader::with_options(packed, &options).unwrap();
     let pid = reader.header().process_id.unwrap();
     let mut events = Vec::new();
     while let Some(event) = reader.next_event().unwrap() {
         events.push(Seen {
-            provider: etl_schema::sources::provider_guid(event.provider()),
+            provider: provider(event.provider()),
             id: u16::try_from(event.id()).unwrap(),
             pid: u32::try_from(pid).unwrap(),
         });
     }
     events
+}
+
+/// The GUID of a provider that a stream names.
+fn provider(name: &str) -> Guid {
+    match name {
+        "Microsoft-Windows-DotNETRuntime" => CLR_RUNTIME,
+        "Microsoft-Windows-DotNETRuntimeRundown" => CLR_RUNDOWN,
+        "Microsoft-DotNETCore-EventPipe" => DOTNET_EVENT_PIPE,
+        other => panic!("{other}"),
+    }
 }
 
 /// The kinds of events of a provider after the last load of a method: the exit.

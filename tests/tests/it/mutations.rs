@@ -209,7 +209,7 @@ fn page(rows: &[Row], came: &[Came]) -> String {
     out
 }
 
-#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[needs(trace = "perfview/net.4.5.2.x64.etl", time)]
 #[test]
 fn verify_reports_what_a_change_of_a_real_trace_means() {
     let file = std::fs::read(trace("perfview/net.4.5.2.x64.etl")).unwrap();

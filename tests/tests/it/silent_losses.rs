@@ -389,7 +389,7 @@ impl Done {
     }
 }
 
-#[needs(traces)]
+#[needs(traces, time)]
 #[test]
 fn every_command_says_what_every_damage_is() {
     let here = tempfile::tempdir().unwrap();

@@ -68,10 +68,14 @@ impl Need {
                 let what = "Chromium (scripts/install.sh chromium)".to_owned();
                 (present, what, "ETLKIT_REQUIRE_CHROMIUM")
             }
+            ("time", None) => {
+                let what = "time: it runs with ETLKIT_WHOLE=1".to_owned();
+                (false, what, "ETLKIT_WHOLE")
+            }
             _ => {
                 return Err(format!(
                     "unknown need `{name}`: expected traces, trace = \"PATH\", python, \
-                     node, tshark, clang or chromium"
+                     node, tshark, clang, chromium or time"
                 ));
             }
         };

@@ -235,7 +235,13 @@ fn corpus_keeps_and_breaks_every_rule_alone() {
             wrong.push(format!("{}: no scenario breaks it", rule.id));
             continue;
         };
-        if !is(report, &[(rule.id, Outcome::Broken)]) {
+        // Nothing in two traces of CLRs proves that the processes of one lived until the rundown of
+        // the other.
+        let outcome = match rule.id {
+            "merge.no-common-process" => Outcome::Undecided,
+            _ => Outcome::Broken,
+        };
+        if !is(report, &[(rule.id, outcome)]) {
             wrong.push(format!("{} {}", line(&broken, report), text(report)));
         }
         let Some((sound, report)) = reports.get(&*kept) else {
