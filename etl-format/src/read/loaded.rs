@@ -45,6 +45,7 @@ impl RecordRef {
             len,
             kind,
             timestamp: own_timestamp,
+            ..
         } = found;
         let marks = if own_timestamp.is_some() {
             OWN_TIMESTAMP
@@ -380,6 +381,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             len: self.len_of(record),
             kind,
             timestamp: has_own_timestamp.then_some(timestamp),
+            is_doubtful: false,
         };
         self.record(found, timestamp).with_stale(record.is_stale())
     }

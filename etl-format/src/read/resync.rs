@@ -136,6 +136,7 @@ impl Search<'_> {
             len,
             kind,
             timestamp,
+            ..
         } = record_at(self.data, offset, self.fill).ok()?;
         kind.name()?;
         Some(Intact {

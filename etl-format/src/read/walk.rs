@@ -122,6 +122,9 @@ pub(crate) struct Found {
     pub kind: RecordKind,
     /// Its own timestamp, if it has one.
     pub timestamp: Option<i64>,
+    /// Whether it may contradict itself: it may have extended items, or it is long. Only then
+    /// [`is_suspicious`] has to look.
+    pub is_doubtful: bool,
 }
 
 /// Why there is no record at an offset.
@@ -159,6 +162,7 @@ pub(crate) fn record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found
             let shape = Shape::of(kind);
             // Few combinations exist, so the compiler sees constant offsets.
             let (size, timestamp) = match (shape.size_at, shape.timestamp_at) {
+                // EVENT records are among these. Their flags follow.
                 (0, 0x10) => (u16::from_le_bytes([w0, w1]), timestamp_in(head, 0x10)),
                 (4, 0x10) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x10)),
                 (4, 0x08) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x08)),
@@ -166,11 +170,14 @@ pub(crate) fn record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found
             };
             let size = usize::from(size);
             if size >= usize::from(shape.header) && size <= end - offset {
+                let flags = EventFlags(u16::from_le_bytes([w4, w5]));
+                let has_items = shape.size_at == 0 && flags.has(EventFlags::EXTENDED_INFO);
                 return Ok(Found {
                     offset: offset as u32,
                     len: size as u32,
                     kind,
                     timestamp: Some(timestamp),
+                    is_doubtful: has_items || size as u32 >= MIN_OVERLONG,
                 });
             }
         }
@@ -182,6 +189,10 @@ pub(crate) fn record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found
 /// leave it, or it is far longer than its layout.
 #[inline(always)]
 pub(crate) fn is_suspicious(data: &[u8], found: &Found) -> bool {
+    found.is_doubtful && contradicts_itself(data, found)
+}
+
+fn contradicts_itself(data: &[u8], found: &Found) -> bool {
     match found.kind {
         RecordKind::EVENT32 | RecordKind::EVENT64 => has_broken_items(data, found),
         _ => found.len >= MIN_OVERLONG && is_overlong(data, found),
@@ -189,7 +200,6 @@ pub(crate) fn is_suspicious(data: &[u8], found: &Found) -> bool {
 }
 
 /// Whether the extended items of an EVENT record leave it.
-#[inline(always)]
 pub(crate) fn has_broken_items(data: &[u8], found: &Found) -> bool {
     let offset = found.offset as usize;
     let flags = data.u16_at(offset + event::FLAGS).unwrap_or(0);
@@ -266,6 +276,7 @@ fn slow_record_at(data: &[u8], offset: usize, fill: usize) -> Result<Found, Stop
         len: size as u32,
         kind,
         timestamp,
+        is_doubtful: true,
     })
 }
 
