@@ -6,6 +6,7 @@ use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::write::record::Event;
 use etl_format::write::{BufferCompressor, Session, SessionConfig};
 use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
+use etl_test_support::needs;
 
 use crate::common::{directory, etlkit};
 
@@ -46,6 +47,7 @@ fn expanding() -> Vec<u8> {
     session.finish().unwrap()
 }
 
+#[needs(time)]
 #[test]
 fn every_command_refuses_to_exceed_the_memory_budget() {
     let bytes = expanding();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use etl_test_support::root;
+use etl_test_support::{needs, root};
 use serde_json::Value;
 
 use super::common::{directory, etlkit, etlkit_piped, trace};
@@ -96,6 +96,7 @@ fn members_of_json_are_documented() {
     }
 }
 
+#[needs(time)]
 #[test]
 fn reports_have_all_forms_with_every_option() {
     let here = recorded("kernel-session");

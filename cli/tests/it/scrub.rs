@@ -127,7 +127,7 @@ fn scrub_output_depends_on_salt() {
     assert_eq!(std::fs::read(file).unwrap(), one);
 }
 
-#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[needs(trace = "perfview/net.4.5.2.x64.etl", time)]
 #[test]
 fn scrubbed_real_trace_still_resolves() {
     let net = etl_test_support::trace("perfview/net.4.5.2.x64.etl");

@@ -169,6 +169,7 @@ const RESULTS: [&[&str]; 7] = [
     &["export", "speedscope", "t.etl", "-o", "out", "--force"],
 ];
 
+#[needs(time)]
 #[test]
 fn results_keep_the_budget_that_they_are_given() {
     let stacks = hostile::growing("stacks", hostile::sampled_stack, 4 << 20);

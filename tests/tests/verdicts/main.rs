@@ -23,7 +23,7 @@ mod simulated;
 
 use std::fmt::Write;
 
-use etl_test_support::root;
+use etl_test_support::{needs, root};
 
 use case::{Family, Recordings};
 
@@ -93,6 +93,7 @@ fn page(rows: &[Row]) -> String {
     out
 }
 
+#[needs(time)]
 #[test]
 fn each_family_has_the_verdicts_that_it_deserves() {
     let mut recordings = Recordings::default();

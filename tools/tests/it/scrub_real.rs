@@ -123,7 +123,7 @@ fn keeps_its_meaning(name: &str, secrets: &[&str], kept: u64) {
     }
 }
 
-#[needs(traces)]
+#[needs(traces, time)]
 #[test]
 fn scrub_keeps_the_meaning_of_a_merged_trace() {
     keeps_its_meaning("perfview/net.4.5.2.x64.etl", &["mscorlib", "WriteLine"], 0);
