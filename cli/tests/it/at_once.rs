@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{directory, etlkit, names, trace};
+use crate::common::{directory, etlkit, names};
 
 fn start(here: &Path, args: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_etlkit"))
@@ -62,7 +62,7 @@ at "2s" { stop "s" }
 #[cfg(feature = "parquet")]
 mod data_sets {
     use super::*;
-    use crate::common::large;
+    use crate::common::{large, trace};
 
     /// The names of all files of a folder with their contents.
     fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
