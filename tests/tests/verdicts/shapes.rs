@@ -38,8 +38,8 @@ impl Random {
     }
 }
 
-/// Masks with stacks or exceptions, which have addresses. Precompiled methods of a process that ends
-/// before the rundown have no names then.
+/// Masks with stacks or exceptions, which have addresses. Precompiled methods of a process that
+/// ends before the rundown have no names then.
 const WITH_ADDRESSES: [&str; 3] = ["0x1CCBD", "0x4001CCBD", "0x8000"];
 
 /// A process of a recording, which may have addresses of its code.
