@@ -27,6 +27,21 @@ pub struct Case {
     pub expected: Expected,
 }
 
+impl Case {
+    /// A recording `clr.etl` about which the user states nothing.
+    pub fn new(name: String, script: String, expected: Expected) -> Self {
+        Case {
+            name,
+            script,
+            file: "clr.etl",
+            edit: None,
+            declared: Declared::default(),
+            accepted: None,
+            expected,
+        }
+    }
+}
+
 /// What the user states about the sessions.
 #[derive(Clone, Default)]
 pub struct Declared {

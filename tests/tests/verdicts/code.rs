@@ -1,7 +1,7 @@
 //! What a rundown and unloads leave out: dynamic methods, a module, unloads before an exit; and
 //! events that contradict each other.
 
-use crate::case::{Case, Declared, Expected, Family};
+use crate::case::{Case, Expected, Family};
 
 fn script(seed: u64, change: &str) -> String {
     format!(
@@ -37,18 +37,6 @@ at "7s" {{ stop "clr" }}
 {change}
 "#
     )
-}
-
-fn case(name: String, script: String, expected: Expected) -> Case {
-    Case {
-        name,
-        script,
-        file: "clr.etl",
-        edit: None,
-        declared: Declared::default(),
-        accepted: None,
-        expected,
-    }
 }
 
 /// A change of the file, and the rules that find it.
@@ -107,7 +95,7 @@ pub fn family() -> Family {
     for Change { edit, rules } in CHANGES {
         for seed in [101, 102] {
             let script = script(seed, &format!("edit \"clr.etl\" {{ {edit} }}"));
-            cases.push(case(
+            cases.push(Case::new(
                 format!("{edit}, seed {seed}"),
                 script,
                 Expected::Found(rules),
@@ -115,7 +103,7 @@ pub fn family() -> Family {
         }
     }
     for seed in 103..119 {
-        cases.push(case(
+        cases.push(Case::new(
             format!("seed {seed}"),
             script(seed, ""),
             Expected::Sound,
@@ -125,11 +113,11 @@ pub fn family() -> Family {
         // Dynamic methods may be destroyed before the rundown.
         let forget = format!("at \"4.2s\" {{ in \"Stays.exe\" {{ forget {forgotten} }} }}");
         let name = format!("{forgotten} dynamic methods destroyed");
-        cases.push(case(name, script(seed, &forget), Expected::Sound));
+        cases.push(Case::new(name, script(seed, &forget), Expected::Sound));
     }
     for (seed, at) in [(123, "3.9s"), (124, "4.1s"), (125, "4.3s"), (126, "4.4s")] {
         let collect = format!("at \"{at}\" {{ in \"Stays.exe\" {{ gc 1 }} }}");
-        cases.push(case(
+        cases.push(Case::new(
             format!("collection at {at}"),
             script(seed, &collect),
             Expected::Sound,

@@ -1,6 +1,6 @@
 //! One missing event of a garbage collection.
 
-use crate::case::{Case, Declared, Expected, Family};
+use crate::case::{Case, Expected, Family};
 
 /// Collections of one process, or of two CLRs in it.
 fn script(clrs: &[&str], seed: u64, change: &str) -> String {
@@ -35,18 +35,6 @@ at "7s" {{ stop "clr" }}
 const DESKTOP: &str = r#""desktop" version="4.8.4000.0""#;
 const CORE: &str = r#""core" version="8.0.100""#;
 
-fn case(name: String, script: String, expected: Expected) -> Case {
-    Case {
-        name,
-        script,
-        file: "clr.etl",
-        edit: None,
-        declared: Declared::default(),
-        accepted: None,
-        expected,
-    }
-}
-
 /// The events that every collection has.
 const EVENTS: [&str; 9] = [
     "GCStart",
@@ -68,17 +56,17 @@ pub fn family() -> Family {
                 let change = format!("edit \"clr.etl\" {{ delete \"{event}\" nth={nth} }}");
                 let script = script(&[clr], 61, &change);
                 let name = format!("{clr} without {event} {nth}");
-                cases.push(case(name, script, Expected::Found(&["gc.incomplete"])));
+                cases.push(Case::new(name, script, Expected::Found(&["gc.incomplete"])));
             }
         }
         for seed in 62..76 {
             let name = format!("{clr}, seed {seed}");
-            cases.push(case(name, script(&[clr], seed, ""), Expected::Sound));
+            cases.push(Case::new(name, script(&[clr], seed, ""), Expected::Sound));
         }
     }
     for seed in 76..86 {
         let script = script(&[DESKTOP, CORE], seed, "");
-        cases.push(case(
+        cases.push(Case::new(
             format!("two CLRs, seed {seed}"),
             script,
             Expected::Sound,

@@ -1,7 +1,7 @@
 //! The end of the runtime's session, from the header of a file of one session, or from the truth:
 //! loads that are missing before it are missing, and a rundown that begins after it has a gap.
 
-use crate::case::{Case, Declared, Expected, Family};
+use crate::case::{Case, Expected, Family};
 
 /// A process that starts in the recording, and is quiet during the rundown.
 fn one_session(seed: u64, level: u8, change: &str) -> String {
@@ -70,13 +70,8 @@ at "7s" {{ stop "clr" }}
 
 fn case(name: String, script: String, file: &'static str, expected: Expected) -> Case {
     Case {
-        name,
-        script,
         file,
-        edit: None,
-        declared: Declared::default(),
-        accepted: None,
-        expected,
+        ..Case::new(name, script, expected)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a rundown lists is not loaded later.
 
-use crate::case::{Case, Declared, Expected, Family};
+use crate::case::{Case, Expected, Family};
 
 /// A process with a rundown at 4 s and a collection at 5.8 s, and a change of its file.
 fn script(seed: u64, rundown: u64, change: &str) -> String {
@@ -29,18 +29,6 @@ at "7s" {{ stop "clr" }}
     )
 }
 
-fn case(name: String, script: String, expected: Expected) -> Case {
-    Case {
-        name,
-        script,
-        file: "clr.etl",
-        edit: None,
-        declared: Declared::default(),
-        accepted: None,
-        expected,
-    }
-}
-
 fn moved(event: &str, nth: u64, after: &str) -> String {
     format!("edit \"clr.etl\" {{ move \"{event}\" nth={nth} after=\"{after}\" }}")
 }
@@ -62,14 +50,14 @@ pub fn family() -> Family {
         for (event, nth) in kinds {
             let script = script(51, rundown, &moved(event, nth, "GCEnd"));
             let name = format!("{event} {nth} after the rundown {rundown:#x}");
-            let mut of = case(name, script, late.clone());
+            let mut of = Case::new(name, script, late.clone());
             of.declared.enabled = format!("runtime:0x99:5+rundown:{rundown:#x}:5+rundown:0x138:5");
             cases.push(of);
         }
         // Unchanged ones, with other seeds.
         for seed in 52..58 {
             let name = format!("rundown {rundown:#x}, seed {seed}");
-            cases.push(case(name, script(seed, rundown, ""), Expected::Sound));
+            cases.push(Case::new(name, script(seed, rundown, ""), Expected::Sound));
         }
         for seed in 58..60 {
             // What is unloaded may be loaded again.
@@ -77,7 +65,11 @@ pub fn family() -> Family {
             let load = "in \"Shop.exe\" { load \"Plug\" }";
             let actions = format!("at \"4.6s\" {{ {again} }}\nat \"4.8s\" {{ {load} }}");
             let name = format!("loaded again, seed {seed}");
-            cases.push(case(name, script(seed, rundown, &actions), Expected::Sound));
+            cases.push(Case::new(
+                name,
+                script(seed, rundown, &actions),
+                Expected::Sound,
+            ));
         }
     }
     Family {

@@ -64,7 +64,7 @@ const MAX_VALUES: usize = 1 << 16;
 /// The length of such a value in bytes; the rest of it is left out.
 const MAX_VALUE_LEN: usize = 1 << 10;
 
-/// What stands for the values after the first 65,536.
+/// The value of activities whose own value comes after the first 65,536.
 pub const OTHER_VALUES: &str = "(other values)";
 
 /// An activity.
@@ -327,8 +327,8 @@ impl Activities {
             return Step::Other;
         };
         let step = match step_of_name(event_name(decoder.schema())) {
-            Step::Start(stem) => Step::Start(self.stems.insert_full(stem.into()).0),
-            Step::Stop(stem) => Step::Stop(self.stems.insert_full(stem.into()).0),
+            Step::Start(stem) => Step::Start(number_of(&mut self.stems, stem)),
+            Step::Stop(stem) => Step::Stop(number_of(&mut self.stems, stem)),
             Step::Other => Step::Other,
         };
         self.steps.insert(event, step);
@@ -343,8 +343,7 @@ impl Activities {
     ) -> Option<Operation> {
         let decoder = self.store.decoder(record)?;
         let stem = stem(event_name(decoder.schema()));
-        let (number, _) = self.stems.insert_full(stem.into());
-        Some(Operation::Name(number))
+        Some(Operation::Name(number_of(&mut self.stems, stem)))
     }
 
     /// The number of the value of the field by which activities are told apart.
@@ -356,14 +355,9 @@ impl Activities {
         Renderer::new().unquoted_value(&mut text, field, value);
         text.truncate(MAX_VALUE_LEN);
         let text = String::from_utf8_lossy(&text);
-        let is_known = self.values.contains(&*text);
-        let text = if is_known || self.values.len() < MAX_VALUES {
-            &*text
-        } else {
-            OTHER_VALUES
-        };
-        let (number, _) = self.values.insert_full(text.into());
-        u32::try_from(number).ok()
+        let is_listed = self.values.contains(&*text) || self.values.len() < MAX_VALUES;
+        let text = if is_listed { &*text } else { OTHER_VALUES };
+        u32::try_from(number_of(&mut self.values, text)).ok()
     }
 
     fn start(&mut self, key: OpenKey, record: &Record<'_>, header: &EventHeader, event: &EventRef) {
@@ -407,6 +401,14 @@ impl Activities {
         {
             enclosing.nested = enclosing.nested.saturating_add(duration);
         }
+    }
+}
+
+/// The number of a text in a set, which it is added to.
+fn number_of(texts: &mut IndexSet<Box<str>, RandomState>, text: &str) -> usize {
+    match texts.get_index_of(text) {
+        Some(number) => number,
+        None => texts.insert_full(text.into()).0,
     }
 }
 

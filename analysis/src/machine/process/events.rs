@@ -7,7 +7,7 @@ use etl_schema::views::clr::{self, Change, Method};
 use super::{CodeOverlap, Jitting, LastModule, Process};
 use crate::address::{Added, Tag};
 use crate::counted::Span;
-use crate::machine::runtime::{Bracket, Clr, Listing, listed_by};
+use crate::machine::runtime::{Listing, listed_by};
 use crate::machine::signs::MethodSign;
 
 /// An item of a CLR that rundowns list.
@@ -390,20 +390,22 @@ impl Process {
     /// Something is loaded that a rundown listed before. Loads that race with the rundown, and what
     /// a CLR lists when its state is requested, are not noted.
     fn note_late_load(&mut self, context: LogContext) {
-        let is_requested = self
-            .clrs
-            .get(&context.instance)
-            .is_some_and(Clr::is_requested);
-        let of_clr = |bracket: &&Bracket| bracket.instance == context.instance;
-        let closed = self
-            .brackets
-            .iter()
-            .filter(of_clr)
-            .filter_map(|bracket| bracket.closed);
-        let earliest = closed.min();
-        let is_late = earliest
-            .is_some_and(|closed| context.time.saturating_since(closed) > self.second / 100);
-        if is_late && !is_requested && self.listing != Some(context.tid) {
+        if self.listing == Some(context.tid) {
+            return;
+        }
+        if let Some(clr) = self.clrs.get(&context.instance)
+            && clr.is_requested()
+        {
+            return;
+        }
+        let race = self.second / 100;
+        let is_late = self.brackets.iter().any(|bracket| {
+            bracket.instance == context.instance
+                && bracket
+                    .closed
+                    .is_some_and(|closed| context.time.saturating_since(closed) > race)
+        });
+        if is_late {
             self.loaded_after_listing.add(context.time);
         }
     }

@@ -144,8 +144,13 @@ fn every_event_has_the_level_and_keywords_of_the_tables() {
             let descriptor = table.schema.descriptor();
             let mut is_equal =
                 (descriptor.level, descriptor.keyword) == (event.level, event.keywords);
-            // Two events got another level in a later runtime without another version.
-            if let Some(older) = &table.older {
+            // The level of two events depends on the version: the entry point of precompiled code
+            // has its level since .NET 8, and the dynamic event of collections has another one.
+            let is_old = recording.runtime.starts_with("3.1");
+            let is_by_version = event.id == 159 && is_old || event.id == 39 && !is_old;
+            if let Some(older) = &table.older
+                && is_by_version
+            {
                 is_equal |= (older.level, older.keywords) == (event.level, event.keywords);
             }
             let Seen { id, version, .. } = event;
@@ -382,10 +387,7 @@ fn stacks_beyond_the_list_of_etw_are_declared() {
                 beyond.insert(event.id);
             }
             // Samples always have one, events of a rundown never.
-            assert_eq!(
-                event.has_stack,
-                event.has_stack && event.provider != RUNDOWN
-            );
+            assert!(!event.has_stack || event.provider != RUNDOWN);
             assert!(event.has_stack || event.provider != SAMPLER);
         }
     }
