@@ -18,6 +18,7 @@ macro_rules! stderr_line {
     };
 }
 
+mod build_info;
 mod choice;
 mod commands;
 mod diagnostics;

@@ -103,8 +103,8 @@ impl Symbols {
 #[cfg(not(feature = "symbols"))]
 pub(crate) fn missing(subject: &str) -> Failure {
     Failure::new(subject, "this etlkit was built without it").hint(
-        "build one that has it: `cargo install --path cli --features symbols`, or `cargo run \
-         --release --features symbols --bin etlkit -- ...`",
+        "the programs of a release have it; or build one that has it: `cargo install --path cli \
+         --features symbols`, or `cargo run --release --features symbols --bin etlkit -- ...`",
     )
 }
 

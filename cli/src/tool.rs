@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::Failure;
 use crate::escape::{Style, escape_controls};
-use crate::{Outcome, commands, input, output};
+use crate::{Outcome, build_info, commands, input, output};
 
 /// Read, write, simulate and verify Windows event traces (.etl) on any OS.
 #[derive(Debug, Parser)]
@@ -20,7 +20,8 @@ use crate::{Outcome, commands, input, output};
 )]
 #[command(after_help = "\
 Exit codes: 0 success, 1 findings (damage, differences, failed checks), 2 error.
-`etlkit COMMAND --help` describes a command.
+`etlkit COMMAND --help` describes a command; `etlkit --version --verbose` prints what a report of a
+fault needs.
 
 Examples:
   etlkit info trace.etl
@@ -72,6 +73,8 @@ enum Command {
     Compress(commands::repack::CompressCommand),
     /// Decompress the buffers of a trace.
     Decompress(commands::repack::DecompressCommand),
+    /// Show what this build has, and test whether it works.
+    Doctor(commands::doctor::Args),
     /// Print a completion script for a shell.
     Completions(commands::completions::Args),
     /// Print the manual page, or write the pages of all commands.
@@ -99,6 +102,7 @@ impl Command {
             Command::Convert(args) => commands::convert::run(args),
             Command::Compress(args) => commands::repack::compress(args),
             Command::Decompress(args) => commands::repack::decompress(args),
+            Command::Doctor(args) => commands::doctor::run(args),
             Command::Completions(args) => commands::completions::run(args, tools()),
             Command::Man(args) => commands::completions::man(args, tools()),
         }
@@ -140,6 +144,11 @@ fn run<T: Parser>(
     args: impl IntoIterator<Item = OsString>,
     run: impl FnOnce(&T) -> Result<Outcome, Failure>,
 ) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if asks_for_build(&args) {
+        let tool = T::command().get_name().to_owned();
+        return print_build(&tool);
+    }
     let parsed = match T::try_parse_from(args) {
         Ok(parsed) => parsed,
         Err(error) => return print_clap_error(&error),
@@ -153,6 +162,29 @@ fn run<T: Parser>(
             failure.print();
             2
         }
+    }
+}
+
+/// Whether the arguments are `--version --verbose`: clap prints the version before it sees the
+/// second.
+fn asks_for_build(args: &[OsString]) -> bool {
+    match args {
+        [_, first, second] => {
+            (first == "--version" || first == "-V") && second == "--verbose"
+                || first == "--verbose" && (second == "--version" || second == "-V")
+        }
+        _ => false,
+    }
+}
+
+/// Prints what this build is.
+fn print_build(tool: &str) -> u8 {
+    match output::print(&build_info::details(tool)) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Failure::from(error).print();
+            2
+        }
+        _ => 0,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tables of the events of one kind: a column for each field.
 //!
 //! The versions of an event share a table: a field that a version does not have is null. If a field
-//! has different types in two versions, the column has the wider type, or text.
+//! has different types in two versions, the column has the wider type, or text. A table has the
+//! fields of all described versions, whether the trace has them or not: so the tables of two traces
+//! have the same columns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -120,8 +122,8 @@ impl TypedTable {
     }
 
     /// Adds the fields of a version.
-    fn add(&mut self, schema: &EventSchema) {
-        for (field, key) in schema.fields.iter().zip(keys(&schema.fields)) {
+    fn add(&mut self, fields: &[Field]) {
+        for (field, key) in fields.iter().zip(keys(fields)) {
             if is_named(field) && field.count == Count::One {
                 self.add_value(key.clone(), field);
                 self.add_name(key, field);
@@ -344,10 +346,16 @@ pub(crate) fn tables_of<S: Source>(
         added.get(event.provider_guid(), schema, || {
             let name = table_name(&event, schema);
             if tables.len() < MAX_KINDS || tables.contains_key(&name) {
-                let table = tables
-                    .entry(name)
-                    .or_insert_with_key(|name| TypedTable::new(name.clone()));
-                table.add(schema);
+                let table = tables.entry(name).or_insert_with_key(|name| {
+                    let mut table = TypedTable::new(name.clone());
+                    if let Some(provider) = event.provider_guid() {
+                        for fields in options.store.layouts(provider, &schema.name) {
+                            table.add(fields);
+                        }
+                    }
+                    table
+                });
+                table.add(&schema.fields);
             } else {
                 has_others = true;
             }

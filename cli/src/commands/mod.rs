@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod corpus;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod errata;
 pub(crate) mod export;

@@ -19,6 +19,7 @@ mod cookbook;
 mod diff;
 #[cfg(unix)]
 mod doc_pages;
+mod doctor;
 mod dump_formats;
 mod dump_names;
 mod dump_selection;
@@ -42,6 +43,8 @@ mod numbers;
 mod options;
 mod outputs;
 mod packed_inputs;
+#[cfg(target_os = "linux")]
+mod pipelines;
 mod provider_names;
 mod report_formats;
 mod reports;

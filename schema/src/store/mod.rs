@@ -244,6 +244,47 @@ impl SchemaStore {
         self.tables.decoder(provider, identity)
     }
 
+    /// The fields of all described versions and layouts of the events of a provider that have a
+    /// name: as schemas of files describe them, then as the tables do, by identity. What the trace
+    /// itself describes is left out, so the result is the same for all traces.
+    ///
+    /// ```
+    /// use etl_schema::providers::kernel_class;
+    /// use etl_schema::store::SchemaStore;
+    ///
+    /// let store = SchemaStore::new();
+    /// let layouts = store.layouts(kernel_class::IMAGE, "Load");
+    /// assert!(layouts.len() > 2, "versions with further fields");
+    /// ```
+    #[must_use]
+    pub fn layouts(&self, provider: Guid, name: &str) -> Vec<&[Field]> {
+        let mut given: Vec<&EventSchema> = Vec::new();
+        for ((of, _), decoder) in self.given.iter() {
+            let schema = decoder.schema();
+            if *of == provider && &*schema.name == name {
+                given.push(schema);
+            }
+        }
+        given.sort_unstable_by_key(|schema| schema.identity);
+        let mut layouts: Vec<&[Field]> = Vec::new();
+        layouts.extend(given.iter().map(|schema| schema.fields.as_slice()));
+        for registry in [self.tables, Registry::classic()] {
+            let Some(table) = registry.provider(provider) else {
+                continue;
+            };
+            for event in &table.events {
+                if &*event.schema.name == name {
+                    layouts.push(&event.schema.fields);
+                    layouts.extend(event.other_layouts.iter().map(Vec::as_slice));
+                }
+            }
+        }
+        if self.windows {
+            layouts.extend(windows::layouts(provider, name));
+        }
+        layouts
+    }
+
     fn registry(&self, identity: Identity) -> &'static Registry {
         match identity {
             Identity::Classic { .. } => Registry::classic(),

@@ -13,7 +13,7 @@ use etl_format::constants::PointerSize;
 
 use super::{Provider, TableError, parse};
 use crate::decode::Decoder;
-use crate::model::{EventSchema, Identity, Named, SchemaSource, Text};
+use crate::model::{EventSchema, Field, Identity, Named, SchemaSource, Text};
 
 /// The whole table of a provider; `None` if no events of it are known.
 ///
@@ -147,6 +147,27 @@ pub fn events(provider: Guid) -> Vec<ListedEvent> {
         });
     }
     events
+}
+
+/// The fields of all versions and layouts of the events of a provider that have a name: by id and
+/// version, the newest layout of a version first.
+#[must_use]
+pub(crate) fn layouts(provider: Guid, name: &str) -> Vec<&'static [Field]> {
+    let mut layouts = Vec::new();
+    let Some(table) = Table::of(provider) else {
+        return layouts;
+    };
+    for event in &table.events {
+        if &*event.name() != name {
+            continue;
+        }
+        for layout in &event.layouts {
+            if let Some(decoder) = event.decoder(table, layout) {
+                layouts.push(decoder.schema().fields.as_slice());
+            }
+        }
+    }
+    layouts
 }
 
 /// The layout of an event in a build of Windows.

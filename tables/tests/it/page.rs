@@ -112,8 +112,10 @@ type: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise VARC
 The first 4,096 kinds of events of a trace have tables. Events of further kinds are in the table
 `typed/other_events`, with `provider`, `event`, and `fields` as in `events`.
 
-Another build of Windows, or of a provider, may log other versions of an event, so the tables of two
-traces may have different columns. Read them by name: `union_by_name = true` in DuckDB,
+The columns are those of all versions that the tables of this project, `--manifest` and `--tmf`
+describe, in the same order and with the same types in every trace. Only an event that the trace
+itself describes (TraceLogging, `EventSource`), or another version of which it describes, may have
+other columns in another trace. Read such tables by name: `union_by_name = true` in DuckDB,
 `missing_columns=\"insert\"` in Polars.
 ";
 

@@ -1,7 +1,13 @@
 //! Tables of the events of one kind.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Cursor;
 
+use arrow_array::RecordBatchReader;
+use arrow_schema::SchemaRef;
+use etl_format::read::FileSource;
+use etl_tables::{Options, Reader};
 use etl_test_support::{needs, trace};
 use serde_json::Value;
 
@@ -47,5 +53,70 @@ fn events_of_a_kind_are_those_of_their_provider() {
         let provider = provider.unwrap();
         let typed = all(&bytes, &format!("{provider}.{}", name.unwrap()));
         assert_eq!(rows(&typed) as u64, count, "{provider}");
+    }
+}
+
+/// The names of the typed tables of a trace.
+fn tables_of(bytes: &[u8]) -> BTreeSet<String> {
+    let events = all(bytes, "events");
+    let names = words(&events, "provider")
+        .into_iter()
+        .zip(words(&events, "event"));
+    let mut tables = BTreeSet::new();
+    for (provider, event) in names {
+        if let (Some(provider), Some(event)) = (provider, event) {
+            tables.insert(format!("{provider}.{event}"));
+        }
+    }
+    tables
+}
+
+fn schema_of(bytes: &[u8], table: &str) -> Option<SchemaRef> {
+    let source = FileSource::new(Cursor::new(bytes.to_vec())).unwrap();
+    let reader = Reader::open(source, table, Options::new("t")).ok()?;
+    Some(reader.schema())
+}
+
+/// The types and names of columns do not depend on the versions that a trace happens to have: these
+/// are of Windows 7, 8.1, 10 and 11.
+#[needs(traces)]
+#[test]
+fn columns_of_described_events_are_the_same_in_all_traces() {
+    let mut traces = Vec::new();
+    for name in [
+        "tx/Process.etl",
+        "tx/HTTP_Server.etl",
+        "perfview/diaghub.kernel.1.etl",
+        "etl-parser/lxcore_kernel.etl",
+        "new/ebpforwindows.etl",
+    ] {
+        let bytes = fs::read(trace(name)).unwrap();
+        let tables = tables_of(&bytes);
+        traces.push((name, bytes, tables));
+    }
+    let mut schemas: BTreeMap<String, SchemaRef> = BTreeMap::new();
+    let mut compared = BTreeSet::new();
+    for (name, bytes, tables) in &traces {
+        for table in tables {
+            let holders = traces.iter().filter(|(_, _, of)| of.contains(table));
+            if holders.count() < 2 {
+                continue;
+            }
+            let Some(schema) = schema_of(bytes, table) else {
+                continue;
+            };
+            match schemas.get(table) {
+                Some(other) => {
+                    assert_eq!(*other, schema, "{name}: {table}");
+                    compared.insert(table.clone());
+                }
+                None => {
+                    schemas.insert(table.clone(), schema);
+                }
+            }
+        }
+    }
+    for expected in ["Image.DCStart", "Process.DCStart", "Thread.DCStart"] {
+        assert!(compared.contains(expected), "{expected}: {compared:?}");
     }
 }

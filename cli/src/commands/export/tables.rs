@@ -123,8 +123,9 @@ fn missing(format: &str) -> Failure {
         "this etlkit was built without it",
     )
     .hint(
-        "build one that has it: `cargo install --path cli --features parquet`, or \
-         `cargo run --release --features parquet --bin etlkit -- export ...`",
+        "the programs of a release and the Python package have it; or build one that has it: \
+         `cargo install --path cli --features parquet`, or `cargo run --release --features parquet \
+         --bin etlkit -- export ...`",
     )
 }
 

@@ -42,11 +42,11 @@ Examples:
   etlkit synth --seed 7 --set processes=40 many.kdl -o out --force
   etlkit synth --count 20 mine.kdl -o variants
   etlkit synth --template attach > mine.kdl
-  etlkit synth --check mine.kdl")]
+  etlkit synth --check mine.kdl other.kdl")]
 pub(crate) struct Args {
-    /// Scenario script; `-` is standard input
+    /// Scenario script; `-` is standard input. --check reads several
     #[arg(value_name = "SCRIPT", required_unless_present = "template")]
-    script: Option<PathBuf>,
+    scripts: Vec<PathBuf>,
     /// Write the traces to DIR, which is created if necessary
     #[arg(short, long, value_name = "DIR", value_parser = input::directory(),
           required_unless_present_any = ["check", "timeline", "template"])]
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// a session, are checked as one recording
     #[arg(long, conflicts_with_all = ["check", "timeline"])]
     verify: bool,
-    /// Only check the script for errors
+    /// Only check the scripts for errors
     #[arg(long, conflicts_with_all = ["timeline", "output"])]
     check: bool,
     /// Print the simulated actions with their times, and write nothing
@@ -104,15 +104,21 @@ fn setting(text: &str) -> Result<Setting, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let Some(script) = &args.script else {
-        return print_template(args.template.as_deref().unwrap_or_default());
+    if args.check {
+        return check(args);
+    }
+    let script = match args.scripts.as_slice() {
+        [] => return print_template(args.template.as_deref().unwrap_or_default()),
+        [script] => script,
+        [_, second, ..] => {
+            return Err(
+                Failure::new(input::display(second), "one script is simulated at a time")
+                    .hint("call etlkit synth for each; --check reads several"),
+            );
+        }
     };
     let name = input::display(script);
     let ParsedScript { scenario, inputs } = parse(script, &args.set, args.seed)?;
-    if args.check {
-        output::print(&format!("{name}: no errors\n"))?;
-        return Ok(Outcome::Success);
-    }
     if args.timeline {
         let mut timeline = truth::Timeline::new(Vec::new());
         Simulation::new(&scenario)
@@ -143,6 +149,25 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     output::print("\n")?;
     super::verify::report_on(&recordings)
+}
+
+/// Reads the scripts and prints the errors of each.
+fn check(args: &Args) -> Result<Outcome, Failure> {
+    let mut last_failure: Option<Failure> = None;
+    for script in &args.scripts {
+        match parse(script, &args.set, args.seed) {
+            Ok(_) => output::print(&format!("{}: no errors\n", input::display(script)))?,
+            Err(failure) => {
+                if let Some(earlier) = last_failure.replace(failure) {
+                    earlier.print();
+                }
+            }
+        }
+    }
+    match last_failure {
+        Some(failure) => Err(failure),
+        None => Ok(Outcome::Success),
+    }
 }
 
 fn print_template(name: &str) -> Result<Outcome, Failure> {
