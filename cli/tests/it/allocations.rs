@@ -64,7 +64,7 @@ fn compare(file: &str) -> u64 {
     let mut ours = Sums::new();
     for row in rows(&report, "allocations") {
         assert_eq!(row["source"], "tick");
-        let [heap, name] = ["heap", "type"].map(|column| row[column].as_str().unwrap());
+        let [heap, name] = ["heap_kind", "type"].map(|column| row[column].as_str().unwrap());
         let [events, bytes] = ["events", "bytes"].map(|column| row[column].as_u64().unwrap());
         add(
             &mut ours,

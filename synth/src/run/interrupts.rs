@@ -92,17 +92,11 @@ impl Simulator<'_> {
                 self.called(plan, &call)?;
                 at = at.saturating_add(nested);
             }
-            let (event, offset) = match plan.dpc_kind {
-                DpcKind::Ordinary => (KernelEvent::Dpc, DPC),
-                DpcKind::Timer => (KernelEvent::TimerDpc, TIMER_DPC),
-                DpcKind::Threaded => (KernelEvent::ThreadedDpc, THREADED_DPC),
-            };
-            let until = at.saturating_add(time);
             let call = Call {
-                event,
-                offset,
+                event: dpc_event(plan.dpc_kind),
+                offset: dpc_offset(plan.dpc_kind),
                 since,
-                until,
+                until: at.saturating_add(time),
             };
             self.called(plan, &call)?;
         }
@@ -154,6 +148,23 @@ fn isr_event(plan: &InterruptPlan) -> KernelEvent {
         KernelEvent::MessageIsr
     } else {
         KernelEvent::Isr
+    }
+}
+
+fn dpc_event(kind: DpcKind) -> KernelEvent {
+    match kind {
+        DpcKind::Ordinary => KernelEvent::Dpc,
+        DpcKind::Timer => KernelEvent::TimerDpc,
+        DpcKind::Threaded => KernelEvent::ThreadedDpc,
+    }
+}
+
+/// Where a deferred call is in its driver.
+const fn dpc_offset(kind: DpcKind) -> u64 {
+    match kind {
+        DpcKind::Ordinary => DPC,
+        DpcKind::Timer => TIMER_DPC,
+        DpcKind::Threaded => THREADED_DPC,
     }
 }
 

@@ -72,7 +72,7 @@ impl Row for AllocationRow<'_> {
             "bytes_percent",
             "Their share in the rows of the same kind of events",
         );
-        const HEAP: Column = Column::new("heap", Kind::Word, "`small`, `large` or `pinned`");
+        const HEAP: Column = Column::new("heap_kind", Kind::Word, "`small`, `large` or `pinned`");
         const SOURCE: Column = Column::new(
             "source",
             Kind::Word,
@@ -214,7 +214,7 @@ impl Row for AllocationSecondRow<'_> {
     const ROW: &'static str = "What a process allocated in a second of the recording";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const FROM: Column = Column::time("from", "The start of the second");
+        const FROM: Column = Column::time("interval_start", "The start of the second");
         const BYTES: Column = Column::bytes("bytes", "Bytes that allocation ticks state");
         const LARGE: Column = Column::bytes("large_bytes", "Of these, bytes of large objects");
         const SAMPLED: Column =

@@ -28,7 +28,7 @@ impl Row for ProcessorUseRow<'_> {
         events of DPCs and ISRs, or else from samples.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const FROM: Column = Column::time("from", "The start of the interval");
+        const FROM: Column = Column::time("interval_start", "The start of the interval");
         const LENGTH: Column = Column::micros("interval_us", "Its recorded length");
         const BUSY: Column = Column::percent(
             "busy_percent",
