@@ -12,7 +12,9 @@ use super::common::{etlkit, etlkit_bytes};
 
 /// The events of a trace whose name begins with a text.
 fn printed(file: &str, name: &str) -> Vec<Value> {
-    let done = etlkit(Path::new("."), &["dump", "--format", "json", file]);
+    let runtime = "Microsoft-Windows-DotNETRuntime";
+    let args = ["dump", "--format", "json", "-p", runtime, file];
+    let done = etlkit(Path::new("."), &args);
     let lines = done.out.lines().filter(|line| line.contains(name));
     let events = lines.map(|line| serde_json::from_str(line).unwrap());
     let is_named = |event: &Value| event["event"].as_str().unwrap_or("").starts_with(name);
