@@ -134,14 +134,69 @@ impl Extend<Life> for Lives {
     }
 }
 
+/// Names of processes that an error lists.
+const MAX_NEAREST: usize = 3;
+
+/// Letters that the beginnings of similar names have in common.
+const SIMILAR_LETTERS: usize = 3;
+
 /// No process has this id or name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no process of the trace is {0:?}")]
-pub struct UnknownProcess(pub String);
+#[error("no process of the trace is {name:?}{}", listed(nearest))]
+#[non_exhaustive]
+pub struct UnknownProcess {
+    /// The id or the name.
+    pub name: String,
+    /// The names of processes that are most like it, at most three.
+    pub nearest: Vec<String>,
+}
+
+impl UnknownProcess {
+    fn new(name: &str, processes: &[Process]) -> Self {
+        let mut names: BTreeSet<&str> = processes.iter().map(Process::name).collect();
+        names.remove("");
+        let wanted = name.trim_matches('*').to_lowercase();
+        let mut nearest: Vec<String> = Vec::new();
+        // Names that contain it or are part of it come first.
+        for is_similar in [contains, begins_alike] {
+            for &other in &names {
+                let is_listed = nearest.iter().any(|listed| listed == other);
+                if !is_listed && is_similar(&wanted, &other.to_lowercase()) {
+                    nearest.push(other.to_owned());
+                }
+            }
+        }
+        nearest.truncate(MAX_NEAREST);
+        UnknownProcess {
+            name: name.to_owned(),
+            nearest,
+        }
+    }
+}
+
+/// Whether one of two names is part of the other.
+fn contains(wanted: &str, other: &str) -> bool {
+    !wanted.is_empty() && (other.contains(wanted) || wanted.contains(other))
+}
+
+/// Whether two names begin with the same letters.
+fn begins_alike(wanted: &str, other: &str) -> bool {
+    let letters = wanted.chars().zip(other.chars());
+    letters.take_while(|(a, b)| a == b).count() >= SIMILAR_LETTERS
+}
+
+/// The nearest names, as the end of a message.
+fn listed(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        [one] => format!("; the nearest name: {one}"),
+        several => format!("; the nearest names: {}", several.join(", ")),
+    }
+}
 
 impl ProcessSelector {
-    /// Selects the processes with these ids or file names. Names are compared without case, and
-    /// `.exe` may be left out.
+    /// Selects the processes with these ids or file names. Names are compared without case, `.exe`
+    /// may be left out, and `*` is any characters: `Test*`.
     pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
         let names = names.into_iter();
         ProcessSelector {
@@ -302,7 +357,7 @@ impl ProcessSelector {
         if let Some(&name) = unknown.first()
             && (!self.any || unknown.len() == self.names.len())
         {
-            return Err(UnknownProcess(name.clone()));
+            return Err(UnknownProcess::new(name, processes));
         }
         if self.children {
             add_children(processes, &mut selected);
@@ -361,9 +416,31 @@ fn is_name(name: &str, file: &str) -> bool {
     !file.is_empty() && (is_same_name(name, file) || is_same_name(name, stem))
 }
 
-/// Whether two file names are equal, case-insensitively.
+/// Whether a file name is the name that a user wrote, case-insensitively. `*` is any characters.
 fn is_same_name(a: &str, b: &str) -> bool {
+    if a.contains('*') {
+        return is_like(&a.to_lowercase(), &b.to_lowercase());
+    }
     a.eq_ignore_ascii_case(b) || a.to_lowercase() == b.to_lowercase()
+}
+
+/// Whether a text is like a pattern, in which `*` is any characters.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(index) = rest.find(part) else {
+            return false;
+        };
+        rest = rest.get(index + part.len()..).unwrap_or_default();
+    }
+    rest.ends_with(last)
 }
 
 /// When a process started.
@@ -495,8 +572,46 @@ mod tests {
         );
         for name in ["ap", "5", "", ".exe"] {
             let error = ProcessSelector::new([name]).select_of(&all).unwrap_err();
-            assert_eq!(error, UnknownProcess(name.to_owned()));
+            assert_eq!(error.name, name);
         }
+    }
+
+    #[test]
+    fn select_finds_names_like_a_pattern_and_lists_the_nearest() {
+        let names = ["Test.x64.exe", "test.x86.exe", "Tester.exe", "svchost.exe"];
+        let mut all = Vec::new();
+        for (pid, name) in (1..).zip(names) {
+            all.push(process(
+                ProcessId::new(4 * pid),
+                name,
+                ProcessId::new(0),
+                None,
+            ));
+        }
+        for (pattern, selected) in [
+            ("Test*", &[0, 1, 2][..]),
+            ("*x86", &[1]),
+            ("t*.x*4.exe", &[0]),
+            ("*", &[0, 1, 2, 3]),
+        ] {
+            assert_eq!(select(&all, &[pattern], false), selected, "{pattern}");
+        }
+        let nearest = |name: &str| {
+            let error = ProcessSelector::new([name]).select_of(&all).unwrap_err();
+            error.to_string()
+        };
+        let unknown = "no process of the trace is";
+        assert_eq!(
+            nearest("Test"),
+            format!(
+                "{unknown} \"Test\"; the nearest names: Test.x64.exe, Tester.exe, test.x86.exe"
+            )
+        );
+        assert_eq!(
+            nearest("svc*x"),
+            format!("{unknown} \"svc*x\"; the nearest name: svchost.exe")
+        );
+        assert_eq!(nearest("Orders"), format!("{unknown} \"Orders\""));
     }
 
     #[test]
@@ -523,7 +638,7 @@ mod tests {
         let selector = ProcessSelector::new(["9", "system"]);
         assert_eq!(
             selector.select_of(&all),
-            Err(UnknownProcess("9".to_owned()))
+            Err(UnknownProcess::new("9", &all))
         );
         let selector = ProcessSelector {
             others: [ProcessId::new(9)].into(),

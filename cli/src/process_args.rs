@@ -11,8 +11,8 @@ use crate::input::Input;
 /// Selects processes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ProcessArgs {
-    /// Select the process with this id, or the processes with this file name, with or without .exe;
-    /// may be repeated
+    /// Select the process with this id, or the processes with this file name, with or without .exe
+    /// and with `*` for any characters; may be repeated
     #[arg(long, value_name = "NAME|PID")]
     process: Vec<String>,
     /// Also select the child processes of the processes of --process, recursively
@@ -22,7 +22,8 @@ pub(crate) struct ProcessArgs {
 
 impl ProcessArgs {
     /// The hint for a process that is not in the trace.
-    pub const HINT: &str = "--process takes a process id, or the file name of a program";
+    pub const HINT: &str = "--process takes a process id, or the file name of a program, with `*` \
+                            for any characters";
 
     /// The selection of the arguments.
     pub fn selector(&self) -> ProcessSelector {

@@ -22,16 +22,16 @@ const PARTS: u64 = 5_000;
 /// If writing fails.
 pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let unit = if profile.has_times() {
-        unit
-    } else {
-        Unit::Samples
-    };
+    let unit = unit.for_profile(profile);
     let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     out.write_all(head.replace(TITLE, &escape(&one_line(title))).as_bytes())?;
     let total = unit.of(profile.total());
     let max_invisible = total / PARTS;
-    let unit_name = if unit == Unit::Time { "ns" } else { "samples" };
+    let unit_name = match unit {
+        Unit::Samples => "samples",
+        Unit::Time => "ns",
+        Unit::Bytes => "bytes",
+    };
     let head = json!({ "title": title, "unit": unit_name, "total": total }).to_string();
     write!(out, "{{\"head\":{},\n\"frames\":[", in_script(&head))?;
     for (at, frame) in profile.frames().iter().enumerate() {

@@ -22,7 +22,7 @@ mod protobuf;
 pub mod speedscope;
 mod text;
 
-use etl_analysis::profile::Weight;
+use etl_analysis::profile::{Measure, Profile, Weight};
 
 /// The unit of the weights of stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,15 +33,28 @@ pub enum Unit {
     Samples,
     /// Time by the interval that the recording states.
     Time,
+    /// Bytes that events state; for a profile of allocations.
+    Bytes,
 }
 
 impl Unit {
-    /// The number of samples, or nanoseconds.
+    /// Bytes of a profile of allocations, else this unit, or samples if the profile has no times.
+    pub(crate) fn for_profile(self, profile: &Profile) -> Self {
+        match self {
+            Unit::Samples => Unit::Samples,
+            _ if profile.measure() == Measure::Bytes => Unit::Bytes,
+            _ if profile.has_times() => Unit::Time,
+            _ => Unit::Samples,
+        }
+    }
+
+    /// The number of samples, nanoseconds, or bytes.
     #[must_use]
     pub fn of(self, weight: Weight) -> u64 {
         match self {
             Unit::Samples => weight.samples,
             Unit::Time => weight.time.saturating_mul(NANOSECONDS),
+            Unit::Bytes => weight.time,
         }
     }
 }

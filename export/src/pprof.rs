@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 
-use etl_analysis::profile::{Frame, Profile};
+use etl_analysis::profile::{Frame, Measure, Profile};
 use etl_schema::render::{is_terminal_unsafe, one_line};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -14,8 +14,8 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-use crate::NANOSECONDS;
 use crate::protobuf::Message;
+use crate::{NANOSECONDS, Unit};
 
 /// Fields of messages, by message.
 mod profile_field {
@@ -92,7 +92,17 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
         field: Message::default(),
     };
     writer.strings.number("");
-    writer.sample_type("samples", "count", profile_field::SAMPLE_TYPE)?;
+    let is_of_bytes = profile.measure() == Measure::Bytes;
+    let events = if is_of_bytes {
+        "alloc_events"
+    } else {
+        "samples"
+    };
+    writer.sample_type(events, "count", profile_field::SAMPLE_TYPE)?;
+    if is_of_bytes {
+        writer.sample_type("alloc_space", "bytes", profile_field::SAMPLE_TYPE)?;
+        writer.sample_type("space", "bytes", profile_field::PERIOD_TYPE)?;
+    }
     // Readers show the last type. Without intervals, all its values would be 0.
     if profile.has_times() {
         writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
@@ -300,11 +310,13 @@ impl<W: Write> Writer<W> {
                 }
                 let mut message = Message::default();
                 message.packed(sample_field::LOCATION, stack.iter().rev().copied());
-                let time = node.exclusive.time.saturating_mul(NANOSECONDS);
-                let time = profile.has_times().then_some(time);
+                let size = match Unit::Time.for_profile(profile) {
+                    Unit::Samples => None,
+                    unit => Some(unit.of(node.exclusive)),
+                };
                 message.packed(
                     sample_field::VALUE,
-                    [node.exclusive.samples].into_iter().chain(time),
+                    [node.exclusive.samples].into_iter().chain(size),
                 );
                 for label in &labels {
                     message.message(sample_field::LABEL, label);

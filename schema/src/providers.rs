@@ -191,6 +191,8 @@ pub mod kernel_class {
     pub const EVENT_TRACE: Guid = class(0x00);
     /// `DiskIo`.
     pub const DISK_IO: Guid = class(0x01);
+    /// `PageFault`: page faults, and virtual memory.
+    pub const PAGE_FAULT: Guid = class(0x02);
     /// `Process`.
     pub const PROCESS: Guid = class(0x03);
     /// `FileIo`.
@@ -378,10 +380,11 @@ mod tests {
             );
         }
         use kernel_class::{
-            EVENT_TRACE, IMAGE, PERF_INFO, PROCESS, STACK_WALK, SYSTEM_CONFIG, THREAD,
+            EVENT_TRACE, IMAGE, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYSTEM_CONFIG, THREAD,
         };
         let classes = [
             (EVENT_TRACE, "EventTrace"),
+            (PAGE_FAULT, "PageFault"),
             (PROCESS, "Process"),
             (THREAD, "Thread"),
             (SYSTEM_CONFIG, "Config"),

@@ -2,9 +2,10 @@
 
 use crate::event_columns;
 use crate::rows::{
-    activities, code, compilations, context_switches, exceptions, findings, gcs, images, io, loads,
-    lock_waits, losses, network, packets, processes, profile_changes, profiles, samples, sessions,
-    stacks, summary, thread_pools, thread_waits, threads, traces,
+    activities, allocations, code, compilations, context_switches, exceptions, findings, gcs,
+    hard_faults, images, interrupts, io, loads, lock_waits, losses, network, packets, processes,
+    processor_use, profile_changes, profiles, samples, sessions, stacks, startup, summary,
+    thread_pools, thread_waits, threads, traces,
 };
 
 pub use crate::table::Table;
@@ -51,7 +52,13 @@ tables! {
     THREAD_POOL_CHANGES = Table::of::<thread_pools::ThreadPoolChangeRow<'static>>();
     THREAD_POOL_QUEUES = Table::of::<thread_pools::ThreadPoolQueueRow<'static>>();
     ACTIVITIES = Table::of::<activities::ActivityRow<'static>>();
+    ALLOCATIONS = Table::of::<allocations::AllocationRow<'static>>();
+    LARGE_OBJECTS = Table::of::<allocations::LargeObjectRow<'static>>();
+    INTERRUPTS = Table::of::<interrupts::InterruptRow<'static>>();
+    INTERRUPT_SAMPLES = Table::of::<interrupts::InterruptSampleRow<'static>>();
+    PROCESSOR_USE = Table::of::<processor_use::ProcessorUseRow<'static>>();
     IO = Table::of::<io::IoRow<'static>>();
+    HARD_FAULTS = Table::of::<hard_faults::HardFaultRow<'static>>();
     DISK_OPERATIONS = Table::of::<io::DiskOperationRow<'static>>();
     CONNECTIONS = Table::of::<network::ConnectionRow<'static>>();
     PACKETS = Table::of::<packets::PacketRow<'static>>();
@@ -74,7 +81,14 @@ pub const REPORTS: &[Table] = &[
     Table::of::<gcs::GcProcessRow<'static>>(),
     Table::of::<compilations::CompilationProcessRow<'static>>(),
     Table::of::<io::IoProcessRow<'static>>(),
+    Table::of::<hard_faults::HardFaultProcessRow<'static>>(),
+    Table::of::<startup::StartupKindRow<'static>>(),
+    Table::of::<startup::StartupRow<'static>>(),
     Table::of::<activities::OperationRow<'static>>(),
+    Table::of::<allocations::AllocationSecondRow<'static>>(),
+    Table::of::<allocations::PinnedRow<'static>>(),
+    Table::of::<allocations::SurvivorRow<'static>>(),
+    Table::of::<interrupts::InterruptProcessorRow<'static>>(),
 ];
 
 impl Table {

@@ -15,13 +15,16 @@
 use std::fmt;
 
 use super::activities::Activities;
+use super::allocations::Allocations;
 use super::collections::{Collection, Collections};
 use super::compilations::Compilations;
 use super::contention::Contention;
 use super::exceptions::Exceptions;
-use super::io::Io;
+use super::interrupts::Interrupts;
+use super::io::{HardFaults, Io};
 use super::loads::Loads;
 use super::network::Network;
+use super::processors::ProcessorUse;
 use super::waits::Waits;
 use crate::machine::Machine;
 use crate::profile::Profile;
@@ -43,6 +46,10 @@ pub enum MissingData {
     WaitStacks,
     /// Stacks of the threads that ended waits.
     ReadyStacks,
+    /// Deferred procedure calls and interrupt service routines.
+    Interrupts,
+    /// Page faults that read from disks.
+    HardFaults,
     /// Reads and writes of disks.
     Disks,
     /// Reads and writes of files.
@@ -102,6 +109,8 @@ impl MissingData {
                 "events of threads that become ready, so who ended a wait is not known"
             }
             MissingData::WaitStacks | MissingData::ReadyStacks => "stacks of waits",
+            MissingData::Interrupts => "events of DPCs and ISRs",
+            MissingData::HardFaults => "events of hard faults",
             MissingData::Disks => "events of disks",
             MissingData::Files => "reads and writes of files",
             MissingData::Network => "events of the network",
@@ -147,6 +156,10 @@ impl MissingData {
                 "record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
                  -stackwalk ReadyThread`"
             }
+            MissingData::Interrupts => {
+                "record them with `xperf -on PROC_THREAD+LOADER+DPC+INTERRUPT`"
+            }
+            MissingData::HardFaults => "record them with `xperf -on HARD_FAULTS+FILENAME`",
             MissingData::Disks => "record them with `xperf -on DISK_IO`",
             MissingData::Files => "record them with `xperf -on FILENAME+FILE_IO+FILE_IO_INIT`",
             MissingData::Network => "record them with `xperf -on NETWORKTRACE`",
@@ -332,6 +345,18 @@ impl Activities {
     }
 }
 
+impl Allocations {
+    /// The data that the recording lacks.
+    #[must_use]
+    pub fn missing(&self) -> Option<MissingData> {
+        if self.by_type().is_empty() {
+            Some(MissingData::Allocations)
+        } else {
+            None
+        }
+    }
+}
+
 impl Contention {
     /// The data that the recording lacks for a report of this number of waiting threads.
     #[must_use]
@@ -367,6 +392,46 @@ impl Io {
         let of = "operations on files without a time";
         missing.extend(MissingData::lost_ends(of, self.given_up()));
         missing
+    }
+}
+
+impl Interrupts {
+    /// The data that the recording lacks.
+    #[must_use]
+    pub fn missing(&self) -> Option<MissingData> {
+        if self.routines().is_empty() {
+            Some(MissingData::Interrupts)
+        } else {
+            None
+        }
+    }
+}
+
+impl ProcessorUse {
+    /// The data that the recording lacks: context switches, unless samples take their place, and
+    /// calls.
+    #[must_use]
+    pub fn missing(&self) -> Vec<MissingData> {
+        let mut missing = Vec::new();
+        if self.list().values().all(|used| used.known == 0) {
+            missing.push(MissingData::Switches);
+        }
+        if !self.has_calls() {
+            missing.push(MissingData::Interrupts);
+        }
+        missing
+    }
+}
+
+impl HardFaults {
+    /// The data that the recording lacks.
+    #[must_use]
+    pub fn missing(&self) -> Option<MissingData> {
+        if self.is_empty() {
+            Some(MissingData::HardFaults)
+        } else {
+            None
+        }
     }
 }
 

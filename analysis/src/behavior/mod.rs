@@ -1,11 +1,12 @@
 //! What processes did: collections, compilations, exceptions, waits for locks, input and output,
-//! context switches.
+//! context switches; and what drivers did between them.
 //!
 //! Each analysis is an [`Observer`](crate::Observer) that collects from the events of a recording;
 //! its results name processes by their indices in the machine. What it needs of a trace is part of
 //! its documentation.
 
 pub mod activities;
+pub mod allocations;
 pub mod collections;
 pub mod compilations;
 pub mod contention;
@@ -13,6 +14,7 @@ mod distribution;
 pub mod exceptions;
 pub mod hardware;
 mod histogram;
+pub mod interrupts;
 pub mod io;
 pub mod loads;
 pub mod missing;
@@ -20,6 +22,7 @@ mod named_value;
 pub mod network;
 pub mod occurrences;
 pub mod presence;
+pub mod processors;
 pub mod thread_pool;
 pub mod waits;
 

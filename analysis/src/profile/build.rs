@@ -10,6 +10,7 @@ use foldhash::HashMap;
 
 use super::code::CodeSource;
 use super::collector::SampleCollector;
+use super::costs::Leaf;
 use super::frames::{Detail, FrameKey, FrameTable, UNKNOWN};
 use super::il_maps::IlMaps;
 use super::interrupt::ProcessorInterrupt;
@@ -179,11 +180,22 @@ impl SampleCollector {
     /// machine of the same pass, with [names](crate::Analysis::with_names).
     #[must_use]
     pub fn profile(&self, machine: &Machine, options: &ProfileOptions) -> Profile {
+        self.profile_with_leaves(machine, options, &[])
+    }
+
+    /// The same, with these names of leaves.
+    pub(super) fn profile_with_leaves(
+        &self,
+        machine: &Machine,
+        options: &ProfileOptions,
+        leaves: &[String],
+    ) -> Profile {
         let mut locations = Locations::new(machine, &self.stacks);
         if let Some(source) = &options.code_source {
             locations.name(&self.stacks, &**source, options.il_maps.as_deref());
         }
         let mut builder = Builder::new(machine, options, &self.stacks, &locations);
+        builder.leaves = leaves;
         builder.add_nodes();
         let Builder {
             idle,
@@ -251,6 +263,7 @@ struct Builder<'b> {
     options: &'b ProfileOptions,
     stacks: &'b Stacks,
     locations: &'b Locations<'b>,
+    leaves: &'b [String],
     table: FrameTable,
     /// The frame of each location; `usize::MAX` until it is needed.
     frames: Vec<usize>,
@@ -290,6 +303,7 @@ impl<'b> Builder<'b> {
             options,
             stacks,
             locations,
+            leaves: &[],
             table: FrameTable::default(),
             frames: vec![usize::MAX; stacks.locations.len()],
             inlined: HashMap::default(),
@@ -411,6 +425,11 @@ impl<'b> Builder<'b> {
             return Some(known);
         }
         let location = self.stacks.locations.get(index as usize)?;
+        if let Some(name) =
+            Leaf::at(location.address).and_then(|leaf| self.leaves.get(leaf.index()))
+        {
+            return Some(self.table.type_number(name));
+        }
         let symbol = self.locations.symbol(index as usize, location);
         let symbol = symbol.as_ref();
         let names = self.locations.names(index as usize, location, symbol);

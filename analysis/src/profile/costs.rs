@@ -14,6 +14,37 @@ use crate::observe::{EventRef, Observer, Stack};
 /// Events that can wait for their stack or for their cost; others are counted without a stack.
 const MAX_PENDING: usize = 1 << 16;
 
+/// Where the addresses of leaves begin: no processor has code there.
+const LEAVES: u64 = 1 << 56;
+
+/// A name in place of the innermost address of a stack: the type of an allocated object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Leaf(u32);
+
+impl Leaf {
+    /// The leaf with this index in a list of names.
+    #[must_use]
+    pub fn new(index: usize) -> Self {
+        Leaf(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// Its index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The leaf at an address; `None` for addresses of code.
+    pub(super) fn at(address: u64) -> Option<Self> {
+        let index = address.checked_sub(LEAVES)?;
+        u32::try_from(index).ok().map(Leaf)
+    }
+
+    fn address(self) -> u64 {
+        LEAVES + u64::from(self.0)
+    }
+}
+
 /// An event whose stack or whose cost is not known yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -21,6 +52,7 @@ struct Pending {
     time: Ticks,
     ticks: Option<u64>,
     node: Option<u32>,
+    leaf: Option<Leaf>,
 }
 
 /// Adds up costs by stack, for a [`Profile`]. The cost of an event may be known before its stack
@@ -61,6 +93,7 @@ impl StackCosts {
             time: event.time,
             ticks: None,
             node: None,
+            leaf: None,
         };
         self.pending.insert(event.number, new);
     }
@@ -75,6 +108,13 @@ impl StackCosts {
             && let Some(pending) = self.pending.remove(&number)
         {
             self.settle(pending);
+        }
+    }
+
+    /// The stack of an event that was [expected](Self::expect), by its number, ends in this leaf.
+    pub fn end_in(&mut self, number: u64, leaf: Leaf) {
+        if let Some(pending) = self.pending.get_mut(&number) {
+            pending.leaf = Some(leaf);
         }
     }
 
@@ -102,7 +142,8 @@ impl StackCosts {
         let Some(mut pending) = self.pending.remove(&number) else {
             return;
         };
-        let addresses = stack.frames.iter().rev();
+        let leaf = pending.leaf.map(Leaf::address);
+        let addresses = stack.frames.iter().rev().chain(leaf);
         pending.node = Some(self.stacks.node(pending.owner, addresses, pending.time));
         self.stacks.with_stack += 1;
         match pending.ticks {
@@ -131,10 +172,10 @@ impl StackCosts {
     /// Adds the cost of an event to its stack, or to no stack.
     fn settle(&mut self, pending: Pending) {
         let Some(ticks) = pending.ticks else { return };
-        let none = std::iter::empty();
+        let leaf = pending.leaf.map(Leaf::address).into_iter();
         let node = pending
             .node
-            .unwrap_or_else(|| self.stacks.node(pending.owner, none, pending.time));
+            .unwrap_or_else(|| self.stacks.node(pending.owner, leaf, pending.time));
         self.stacks.stacks.add(
             node,
             Weight {
@@ -163,6 +204,21 @@ impl StackCosts {
                 weight.time = duration(clock, weight.time);
             }
         }
+        profile
+    }
+
+    /// The costs as a profile of bytes: each event is counted once, with its cost as bytes.
+    /// `leaves` are the names of [leaves](Leaf).
+    #[must_use]
+    pub fn profile_of_bytes(
+        &mut self,
+        machine: &Machine,
+        options: &ProfileOptions,
+        leaves: &[String],
+    ) -> Profile {
+        self.settle_all();
+        let mut profile = self.stacks.profile_with_leaves(machine, options, leaves);
+        profile.measure = Measure::Bytes;
         profile
     }
 }

@@ -35,6 +35,8 @@ pub enum FrameKind {
     Native,
     /// An image of the kernel.
     Kernel,
+    /// The type of allocated objects, as the innermost frame.
+    Type,
     /// Not in any known method, module or image.
     Unknown,
 }
@@ -49,6 +51,7 @@ impl FrameKind {
             FrameKind::Precompiled => "precompiled",
             FrameKind::Native => "native",
             FrameKind::Kernel => "kernel",
+            FrameKind::Type => "type",
             FrameKind::Unknown => "unknown",
         }
     }
@@ -247,6 +250,21 @@ impl FrameTable {
         if let Some(key) = method_key {
             self.known_methods.insert(key, number);
         }
+        number
+    }
+
+    /// The number of the frame of a type of objects.
+    pub fn type_number(&mut self, name: &str) -> usize {
+        let frame = Frame {
+            module: self.module("", None, None, false),
+            method: if name.is_empty() { UNKNOWN } else { name }.into(),
+            kind: FrameKind::Type,
+            tier: 0,
+            address: None,
+            file: None,
+            line: None,
+        };
+        let (number, _) = self.frames.insert_full(frame);
         number
     }
 

@@ -38,7 +38,7 @@ use etl_format::file_name;
 pub use build::ProfileOptions;
 pub use code::{CodeNames, CodeSource, IlPoint, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
-pub use costs::StackCosts;
+pub use costs::{Leaf, StackCosts};
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
 pub use il_maps::IlMaps;
 pub use interrupt::ProcessorInterrupt;
@@ -55,6 +55,8 @@ pub enum Measure {
     Samples,
     /// Events that last, with their durations.
     Durations,
+    /// Events that state bytes: the time of a weight is its bytes.
+    Bytes,
 }
 
 with_accessors! {
@@ -130,10 +132,11 @@ impl Profile {
         self.measure == Measure::Durations || !self.intervals.is_empty()
     }
 
-    /// The size of a weight, for shares: the time if it is known, else the number of samples.
+    /// The size of a weight, for shares: the time if it is known, or the bytes, else the number of
+    /// samples.
     #[must_use]
     pub fn size(&self, weight: Weight) -> u64 {
-        if self.has_times() {
+        if self.has_times() || self.measure == Measure::Bytes {
             weight.time
         } else {
             weight.samples
@@ -156,8 +159,10 @@ impl Profile {
         let Some(frame) = self.frames.get(frame) else {
             return String::new();
         };
-        if frame.kind == FrameKind::Unknown {
-            return "?".to_owned();
+        match frame.kind {
+            FrameKind::Unknown => return "?".to_owned(),
+            FrameKind::Type => return format!("Type {}", frame.method),
+            _ => {}
         }
         format!("{}!{}", self.module_name(frame.module), frame.method)
     }

@@ -12,7 +12,9 @@ use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
 use etl_analysis::Observer;
-use etl_analysis::profile::{Detail, ProfileOptions, SampleCollector};
+use etl_analysis::behavior::allocations::StackedAllocations;
+use etl_analysis::behavior::missing::MissingData;
+use etl_analysis::profile::{Detail, Measure, ProfileOptions, SampleCollector};
 use etl_export::{Unit, flamegraph, folded, pprof};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 
@@ -67,8 +69,8 @@ enum Format {
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 struct StackArgs {
-    /// Count samples, or time by the sample interval of the recording [default: samples for folded
-    /// stacks, time for the others]
+    /// Count samples, time by the sample interval of the recording, or the bytes that .NET
+    /// allocates [default: samples for folded stacks, time for the others]
     #[arg(long, value_enum)]
     weight: Option<Weight>,
     /// Separate the threads of a process (speedscope always does)
@@ -82,6 +84,9 @@ struct StackArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 struct PprofArgs {
+    /// Write the allocations of .NET instead of samples
+    #[arg(long, value_enum)]
+    weight: Option<PprofWeight>,
     #[command(flatten)]
     samples: SampleArgs,
 }
@@ -101,7 +106,8 @@ struct SampleArgs {
 }
 
 const AFTER_HELP: &str = "\
-Needs the kernel's samples with stacks: `etlkit analyze cpu` shows what a recording has.
+Needs the kernel's samples with stacks: `etlkit analyze cpu` shows what a recording has. For
+--weight bytes, it needs allocation events of .NET: `etlkit analyze allocations` shows them.
 
 Exit codes: 0 success, 1 the trace is damaged or lacks buffers; its intact part was read, 2 error.
 
@@ -109,6 +115,7 @@ Examples:
   etlkit export folded trace.etl -o stacks.txt
   etlkit export flamegraph --process Orders trace.etl -o flame.html
   etlkit export speedscope trace.etl -o trace.speedscope.json
+  etlkit export flamegraph --weight bytes clr.etl -o allocations.html
   etlkit export pprof kernel.etl clr.etl -o cpu.pb.gz
   etlkit export folded --from 2 --to 2.5 trace.etl -o - | sort -k 2 -n";
 
@@ -118,6 +125,16 @@ enum Weight {
     Samples,
     /// Nanoseconds
     Time,
+    /// Bytes that .NET allocates
+    Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PprofWeight {
+    /// Samples, and their time
+    Samples,
+    /// Bytes that .NET allocates
+    Bytes,
 }
 
 impl StackArgs {
@@ -134,6 +151,7 @@ impl StackArgs {
         match self.weight.unwrap_or(default) {
             Weight::Samples => Unit::Samples,
             Weight::Time => Unit::Time,
+            Weight::Bytes => Unit::Bytes,
         }
     }
 }
@@ -153,6 +171,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn export_folded(args: &StackArgs) -> Result<Outcome, Failure> {
+    if args.weight == Some(Weight::Bytes) {
+        let export = args.samples.allocations(args.options())?;
+        return export.write(|profiled, out| folded::write(&profiled.profile, Unit::Bytes, out));
+    }
     let export = args
         .samples
         .collect(SampleCollector::new(), args.options(), ())?;
@@ -166,6 +188,12 @@ fn export_folded(args: &StackArgs) -> Result<Outcome, Failure> {
 }
 
 fn export_flamegraph(args: &StackArgs) -> Result<Outcome, Failure> {
+    if args.weight == Some(Weight::Bytes) {
+        let export = args.samples.allocations(args.options())?;
+        let title = export.title();
+        return export
+            .write(|profiled, out| flamegraph::write(&profiled.profile, &title, Unit::Bytes, out));
+    }
     let export = args
         .samples
         .collect(SampleCollector::new(), args.options(), ())?;
@@ -177,6 +205,11 @@ fn export_flamegraph(args: &StackArgs) -> Result<Outcome, Failure> {
 
 fn export_pprof(args: &PprofArgs) -> Result<Outcome, Failure> {
     let options = ProfileOptions::new().by_thread().detail(Detail::Addresses);
+    if args.weight == Some(PprofWeight::Bytes) {
+        let export = args.samples.allocations(options)?;
+        let times = export.times();
+        return export.write(|profiled, out| pprof::write(&profiled.profile, times, out));
+    }
     let export = args.samples.collect(SampleCollector::new(), options, ())?;
     export.ensure_samples()?;
     let times = export.times();
@@ -186,7 +219,7 @@ fn export_pprof(args: &PprofArgs) -> Result<Outcome, Failure> {
 /// A profile, and the file that it is written to.
 struct Export<O> {
     sink: Sink,
-    profiled: Profiled<(SampleCollector, O)>,
+    profiled: Profiled<O>,
 }
 
 impl SampleArgs {
@@ -197,7 +230,7 @@ impl SampleArgs {
         samples: SampleCollector,
         options: ProfileOptions,
         other: O,
-    ) -> Result<Export<O>, Failure> {
+    ) -> Result<Export<(SampleCollector, O)>, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
         let symbols = self.symbols.open()?;
         let sink = Sink::create(&self.sink, "a profile", inputs)?;
@@ -212,6 +245,24 @@ impl SampleArgs {
             |(samples, _), machine, options| samples.profile(machine, options),
         )?;
         Ok(Export { sink, profiled })
+    }
+
+    /// Reads the allocations of the recording with their stacks.
+    fn allocations(&self, options: ProfileOptions) -> Result<Export<StackedAllocations>, Failure> {
+        let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
+        let symbols = self.symbols.open()?;
+        let sink = Sink::create(&self.sink, "a profile", inputs)?;
+        let profiled = ProfileRequest::new(&self.recording, &symbols, options).run(
+            |range| StackedAllocations::new().within(range),
+            |allocations| allocations.profile_bytes(),
+            StackedAllocations::profile,
+        )?;
+        if profiled.profile.total().samples > 0 {
+            return Ok(Export { sink, profiled });
+        }
+        let name = profiled.analyzed.names.join(", ");
+        let remedy = MissingData::Allocations.remedy();
+        Err(Failure::new(name, "no allocation is selected").hint(remedy))
     }
 }
 
@@ -251,10 +302,7 @@ impl<O> Export<O> {
 
     fn write(
         mut self,
-        write: impl FnOnce(
-            &Profiled<(SampleCollector, O)>,
-            &mut BufWriter<&mut File>,
-        ) -> std::io::Result<()>,
+        write: impl FnOnce(&Profiled<O>, &mut BufWriter<&mut File>) -> std::io::Result<()>,
     ) -> Result<Outcome, Failure> {
         let name = self.sink.name().to_owned();
         let mut out = BufWriter::new(self.sink.file());
@@ -263,7 +311,10 @@ impl<O> Export<O> {
         let Profiled { analyzed, profile } = self.profiled;
         let nodes = profile.nodes().iter();
         let stacks = nodes.filter(|node| node.exclusive.samples > 0).count();
-        let samples = plural(profile.total().samples, "sample", "samples");
+        let samples = match profile.measure() {
+            Measure::Bytes => plural(profile.total().samples, "allocation", "allocations"),
+            _ => plural(profile.total().samples, "sample", "samples"),
+        };
         let stacks = plural(stacks as u64, "stack", "stacks");
         self.sink
             .finish(&format!("{name}: {samples}, {stacks}\n"))?;
@@ -282,7 +333,7 @@ fn title(names: &[String]) -> String {
     }
 }
 
-fn no_interval(export: &Export<()>) -> Failure {
+fn no_interval<O>(export: &Export<O>) -> Failure {
     Failure::new(
         export.title(),
         "the recording states no interval between samples",

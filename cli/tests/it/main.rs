@@ -8,6 +8,7 @@
 )]
 
 mod activities;
+mod allocations;
 mod at_once;
 #[cfg(unix)]
 mod closed_pipes;
@@ -31,6 +32,7 @@ mod help;
 mod hostile;
 #[cfg(unix)]
 mod interruptions;
+mod interrupts;
 mod json_contract;
 mod losses;
 mod man_and_completions;

@@ -9,18 +9,23 @@ use serde_json::Value;
 
 use super::common::{directory, etlkit, etlkit_piped, trace};
 
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 20] = [
     "summary",
     "cpu",
     "gc",
+    "allocations",
     "jit",
     "exceptions",
     "contention",
     "threadpool",
     "loader",
     "io",
+    "faults",
+    "startup",
     "network",
     "waits",
+    "dpc",
+    "processors",
     "activities",
     "processes",
     "images",
@@ -113,7 +118,9 @@ fn reports_have_all_forms_with_every_option() {
             let args = [options, files].concat();
             for kind in KINDS {
                 let selects = options.iter().any(|o| ["--process", "--from"].contains(o));
-                if kind == "sessions" && selects {
+                let of_machine =
+                    ["dpc", "processors"].contains(&kind) && options.contains(&"--process");
+                if kind == "sessions" && selects || of_machine {
                     let done = etlkit(here.path(), &[&["analyze", kind], &args[..]].concat());
                     assert_eq!((done.code, &*done.out), (2, ""), "{args:?}");
                     continue;

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::Activities;
-use etl_analysis::profile::{Profile, ProfileOptions, TimedSample};
+use etl_analysis::profile::{Profile, ProfileOptions, Root, Weight};
 use etl_format::{Ticks, TimeRange};
 use etl_schema::render::EscapedJson;
 use foldhash::HashMap;
@@ -157,8 +157,7 @@ pub fn write(
     out: impl Write,
 ) -> io::Result<()> {
     let mut out = EscapedJson::new(io::BufWriter::new(out));
-    let is_timed = unit == Unit::Time && profile.has_times();
-    let unit = if is_timed { Unit::Time } else { Unit::Samples };
+    let unit = unit.for_profile(profile);
     let exporter = concat!("etlkit@", env!("CARGO_PKG_VERSION"));
     write!(
         out,
@@ -200,7 +199,11 @@ pub fn write(
             "{comma}{{\"type\":\"sampled\",\"name\":{},",
             json!(title.trim_end())
         )?;
-        let unit_name = if is_timed { "nanoseconds" } else { "none" };
+        let unit_name = match unit {
+            Unit::Samples => "none",
+            Unit::Time => "nanoseconds",
+            Unit::Bytes => "bytes",
+        };
         writeln!(
             out,
             "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},"
@@ -222,19 +225,53 @@ pub fn write(
     out.flush()
 }
 
-/// The samples of each root, in time order.
-fn by_root(profile: &Profile) -> Vec<Vec<TimedSample>> {
+/// A sample, or the samples of one stack.
+#[derive(Clone, Copy, Debug)]
+struct RootSample {
+    /// The index of its node.
+    node: usize,
+    weight: Weight,
+}
+
+/// The samples of each root, in time order. If none are kept, the sums of stacks in the order of
+/// the tree.
+fn by_root(profile: &Profile) -> Vec<Vec<RootSample>> {
     let mut samples = vec![Vec::new(); profile.roots().len()];
+    if profile.samples().is_empty() {
+        for (root, samples) in profile.roots().iter().zip(&mut samples) {
+            samples.extend(sums(profile, root));
+        }
+        return samples;
+    }
     // The nodes of the roots follow each other.
     for sample in profile.samples() {
         let root = profile
             .roots()
             .partition_point(|root| root.end <= sample.node);
         if let Some(samples) = samples.get_mut(root) {
-            samples.push(*sample);
+            samples.push(RootSample {
+                node: sample.node,
+                weight: sample.weight,
+            });
         }
     }
     samples
+}
+
+/// The sums of the stacks of a root.
+fn sums(profile: &Profile, root: &Root) -> Vec<RootSample> {
+    let mut sums = Vec::new();
+    for node in root.first..root.end {
+        if let Some(call) = profile.nodes().get(node)
+            && call.exclusive.samples > 0
+        {
+            sums.push(RootSample {
+                node,
+                weight: call.exclusive,
+            });
+        }
+    }
+    sums
 }
 
 /// The frames of a node, outermost first.

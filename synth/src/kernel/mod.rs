@@ -1,6 +1,7 @@
 //! Events of the kernel: processes, threads, images, context switches, samples, stacks, sessions
 //! and the computer.
 
+mod interrupts;
 mod io;
 mod providers;
 mod schedule;
@@ -20,6 +21,7 @@ use crate::machine::{Image, Machine, Process, Thread};
 use crate::model::{KernelEvent, group};
 use crate::truth::RecordFormat;
 
+pub(crate) use interrupts::{DriverCall, PageIn};
 pub(crate) use io::{DiskRequest, FileRequest, TcpStep};
 pub(crate) use schedule::{ContextSwitch, SwitchThread};
 pub(crate) use system::Masks;

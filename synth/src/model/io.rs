@@ -9,6 +9,8 @@ pub enum IoWork {
     Open(String),
     /// Reads or writes a part of a file. A file that is not open is opened for it and closed.
     Transfer(FileTransfer),
+    /// Touches a page of a mapped file that is not in memory.
+    PageIn(PageRead),
     /// Writes the data of a file that is not on the disk yet.
     Flush(String),
     /// Closes a file that is open.
@@ -23,6 +25,17 @@ pub enum IoWork {
     Message(NetworkMessage),
     /// Ends the connection with an address.
     Disconnect(SocketAddr),
+}
+
+/// A page of a mapped file that is read because a thread touches it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRead {
+    /// Path with its drive letter.
+    pub path: String,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes that are read, from 1 to 1 MiB.
+    pub bytes: u32,
 }
 
 /// A read from a file, or a write to it.

@@ -70,6 +70,18 @@ pub enum KernelEvent {
     UdpSend,
     /// Data is received by UDP.
     UdpReceive,
+    /// A page was read from a disk that a thread waited for.
+    HardFault,
+    /// A service routine of an interrupt has returned.
+    Isr,
+    /// The same, of an interrupt by a message.
+    MessageIsr,
+    /// A deferred procedure call has returned.
+    Dpc,
+    /// A deferred procedure call of a timer has returned.
+    TimerDpc,
+    /// A deferred procedure call in a thread has returned.
+    ThreadedDpc,
 }
 
 /// Hooks of files, TCP and UDP without the type of the event. The types of IPv6 are 16
@@ -79,7 +91,7 @@ const TCP_IP: u16 = 0x0600;
 const UDP_IP: u16 = 0x0800;
 
 /// Each kind with its name in `xperf -stackwalk`, if it has one there, its hook and its group.
-const EVENTS: [(KernelEvent, &str, u16, u32); 31] = [
+const EVENTS: [(KernelEvent, &str, u16, u32); 37] = [
     (
         KernelEvent::ProcessStart,
         "ProcessCreate",
@@ -211,6 +223,17 @@ const EVENTS: [(KernelEvent, &str, u16, u32); 31] = [
     (KernelEvent::TcpAccept, "", TCP_IP + 15, group::NETWORK),
     (KernelEvent::UdpSend, "", UDP_IP + 10, group::NETWORK),
     (KernelEvent::UdpReceive, "", UDP_IP + 11, group::NETWORK),
+    (
+        KernelEvent::HardFault,
+        "HardFault",
+        hook::HARD_FAULT,
+        group::HARD_FAULTS,
+    ),
+    (KernelEvent::Isr, "", hook::ISR, group::INTERRUPT),
+    (KernelEvent::MessageIsr, "", hook::ISR_MSI, group::INTERRUPT),
+    (KernelEvent::Dpc, "", hook::DPC, group::DPC),
+    (KernelEvent::TimerDpc, "", hook::TIMER_DPC, group::DPC),
+    (KernelEvent::ThreadedDpc, "", hook::THREADED_DPC, group::DPC),
 ];
 
 impl KernelEvent {
@@ -279,8 +302,15 @@ pub mod group {
     /// TCP and UDP.
     pub const NETWORK: u32 = 0x1_0000;
 
+    /// Page faults that read from a disk.
+    pub const HARD_FAULTS: u32 = 0x2000;
+    /// Deferred procedure calls.
+    pub const DPC: u32 = 0x2000_0080;
+    /// Interrupt service routines.
+    pub const INTERRUPT: u32 = 0x2000_4000;
+
     /// All of them.
-    pub const ALL: [u32; 13] = [
+    pub const ALL: [u32; 16] = [
         PROCESS,
         THREAD,
         IMAGE,
@@ -294,6 +324,9 @@ pub mod group {
         FILE_IO,
         FILE_IO_INIT,
         NETWORK,
+        HARD_FAULTS,
+        DPC,
+        INTERRUPT,
     ];
 }
 
@@ -471,7 +504,7 @@ impl KernelChange {
 }
 
 /// Words for groups in scripts, besides the names in the tools.
-pub(crate) const WORDS: [(&str, &[u32]); 9] = [
+pub(crate) const WORDS: [(&str, &[u32]); 11] = [
     ("processes", &[group::PROCESS, group::THREAD]),
     ("threads", &[group::THREAD]),
     ("images", &[group::IMAGE]),
@@ -487,6 +520,8 @@ pub(crate) const WORDS: [(&str, &[u32]); 9] = [
         &[group::FILE_NAME, group::FILE_IO, group::FILE_IO_INIT],
     ),
     ("network", &[group::NETWORK]),
+    ("faults", &[group::HARD_FAULTS]),
+    ("interrupts", &[group::DPC, group::INTERRUPT]),
 ];
 
 #[cfg(test)]
@@ -503,15 +538,15 @@ mod tests {
                 "{group:#x}"
             );
         }
-        let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x2000, 0x4000_0040]);
-        flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "HardFault".into()]);
+        let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x1000, 0x4000_0040]);
+        flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "PagefaultHard".into()]);
         assert_eq!(
             flags.simulated_text(),
             "PROC_THREAD, CSWITCH, stacks of CSwitch, Profile"
         );
         assert_eq!(
             flags.not_simulated_text(),
-            "SYSCALL, HARD_FAULTS, stacks of HardFault"
+            "SYSCALL, ALL_FAULTS, stacks of PagefaultHard"
         );
         assert!(flags.takes_stack(KernelEvent::ContextSwitch));
         assert!(!flags.takes_stack(KernelEvent::ReadyThread));

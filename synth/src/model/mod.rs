@@ -6,6 +6,7 @@
 mod computer;
 mod edit;
 mod expectation;
+mod interrupt;
 mod io;
 mod kernel;
 mod location;
@@ -23,7 +24,8 @@ pub use edit::{
     RecordSelector, Side,
 };
 pub use expectation::{Expectation, ExpectedVerdict};
-pub use io::{FileTransfer, IoWork, NetworkMessage};
+pub use interrupt::{DpcKind, InterruptPlan};
+pub use io::{FileTransfer, IoWork, NetworkMessage, PageRead};
 pub(crate) use kernel::WORDS as KERNEL_WORDS;
 pub use kernel::{KernelChange, KernelEvent, KernelFlags, group};
 pub use location::ScriptLocation;

@@ -101,6 +101,8 @@ pub enum Action {
         /// Its packets.
         packets: Arc<[Packet]>,
     },
+    /// A device interrupts a processor.
+    Interrupt(super::InterruptPlan),
     /// A process does something.
     Work {
         /// Index of the process in [`super::Scenario::processes`].

@@ -83,6 +83,7 @@ impl Scenario {
                 Action::Session(_, Request::Flush(_)) => tags.add("flush on demand"),
                 Action::Session(_, Request::Kernel(_)) => tags.add("kernel flags changed"),
                 Action::Merge { .. } => tags.add("merge"),
+                Action::Interrupt(_) => tags.add("interrupts"),
                 Action::Replay { .. }
                 | Action::Work {
                     work: Work::Resolve(_) | Work::Exchange(_),

@@ -92,6 +92,7 @@ impl Simulator<'_> {
                 )
             }
             Action::Collector { .. } => Ok(()),
+            Action::Interrupt(plan) => self.interrupt(plan),
             Action::Replay { packets, .. } => self.plan_packets(packets, None),
             Action::Work { process, work } => self.work(*process, work),
         }
@@ -392,6 +393,7 @@ fn describe(action: &Action) -> Option<String> {
         Action::Roll { .. }
         | Action::Read { .. }
         | Action::Collector { .. }
+        | Action::Interrupt(_)
         | Action::Work { .. } => return None,
     })
 }

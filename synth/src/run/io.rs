@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use crate::etw::Origin;
-use crate::kernel::{DiskRequest, FileRequest, TcpStep};
+use crate::kernel::{DiskRequest, FileRequest, PageIn, TcpStep};
 use crate::machine::{Connection, Handle, Process, sectors};
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 use crate::truth::{Fact, FileOperation, IoReport, NetworkOperation};
@@ -67,6 +67,11 @@ impl Simulator<'_> {
                     return nothing;
                 };
                 return self.go_on(thread, handle, open, transfer, at);
+            }
+            IoOp::PageIn(file, page) => return self.page_in(thread, file, page, at),
+            IoOp::PagedIn(file, page) => {
+                self.etw.log_hard_fault(&page, at.tid, &at)?;
+                self.report_fault(file, &page, &at)?;
             }
             IoOp::Flush(handle) => {
                 let flush = Transfer::new(FileOperation::Flush, 0, 0, false);
@@ -237,28 +242,71 @@ impl Simulator<'_> {
             since: at.at,
             tid: at.tid,
         };
-        self.etw.log_disk_init(&request, &at)?;
-        self.take_stack(request.events().0, Some(thread), &at)?;
-        let ends = self
-            .machine
-            .disks
-            .get_mut(disk as usize)
-            .map_or(at.at, |d| d.serve(part, at.at));
         let path = self.path_of(open.file);
-        self.requests.insert(
-            request.irp,
-            Pending {
-                request,
-                thread,
-                pid: at.pid,
-                path,
-            },
-        );
-        self.plan(ends, Task::Disk(request.irp));
-        self.block(thread);
+        self.ask_disk(thread, request, path, &at)?;
         transfer.done += if flush { 1 } else { part };
         let then = vec![Op::Io(IoOp::Continue(handle, transfer))];
         Ok((at.at, MICROSECOND, then))
+    }
+
+    /// A thread touches a page of a mapped file, and waits until a disk has read it.
+    fn page_in(
+        &mut self,
+        thread: usize,
+        file: usize,
+        page: PageIn,
+        mut at: Origin,
+    ) -> Result<Performed> {
+        let since = at.at;
+        let (key, new, _) = self.machine.files.name(file, at.at);
+        if new {
+            let path = self.machine.files.kernel_path(&self.path_of(file));
+            self.etw.log_file_name(false, key, &path, &at)?;
+        }
+        at.at = at.at.saturating_add(3 * MICROSECOND);
+        let (start, bytes) = sectors(page.offset, page.bytes.into());
+        let place = self.machine.files.get(file);
+        let (disk, first) = place.map_or((0, 0), |f| (f.disk, f.start));
+        let request = DiskRequest {
+            disk,
+            start: first.saturating_add(start),
+            bytes,
+            write: false,
+            irp: self.machine.files.irps.take(at.at),
+            key,
+            since: at.at,
+            tid: at.tid,
+        };
+        let path = self.path_of(file);
+        self.ask_disk(thread, request, path, &at)?;
+        let page = PageIn { since, key, ..page };
+        let then = vec![Op::Io(IoOp::PagedIn(file, page))];
+        Ok((at.at, MICROSECOND, then))
+    }
+
+    /// A thread asks a disk for something, and waits until it is served.
+    fn ask_disk(
+        &mut self,
+        thread: usize,
+        request: DiskRequest,
+        path: String,
+        at: &Origin,
+    ) -> Result<()> {
+        self.etw.log_disk_init(&request, at)?;
+        self.take_stack(request.events().0, Some(thread), at)?;
+        let disk = self.machine.disks.get_mut(request.disk as usize);
+        let ends = disk.map_or(at.at, |d| d.serve(request.bytes, at.at));
+        let irp = request.irp;
+        let pending = Pending {
+            request,
+            thread,
+            pid: at.pid,
+            path,
+        };
+        self.requests.insert(irp, pending);
+        self.plan(ends, Task::Disk(irp));
+        self.block(thread);
+        Ok(())
     }
 
     /// A disk has served a request: it interrupts a processor, and the thread continues.
@@ -455,6 +503,19 @@ impl Simulator<'_> {
             offset: transfer.map(|t| t.offset),
             bytes: transfer.map(|t| t.bytes),
             cached: transfer.map(|t| t.cached),
+        })
+    }
+
+    fn report_fault(&mut self, file: usize, page: &PageIn, at: &Origin) -> Result<()> {
+        self.report_io(IoReport::Fault {
+            started_ns: page.since,
+            ended_ns: at.at,
+            pid: at.pid.into(),
+            tid: at.tid.into(),
+            path: self.path_of(file),
+            file_key: page.key,
+            offset: page.offset,
+            bytes: page.bytes,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Operations of threads on files and connections.
 
-use crate::kernel::{FileRequest, TcpStep};
+use crate::kernel::{FileRequest, PageIn, TcpStep};
 use crate::machine::Connection;
 use crate::model::FileTransfer;
 use crate::time::Nanos;
@@ -15,6 +15,10 @@ pub(super) enum IoOp {
     Transfer(u64, Transfer),
     /// The disk has done a part of that, or a flush.
     Continue(u64, Transfer),
+    /// A thread touches a page of a mapped file, by the index of the file.
+    PageIn(usize, PageIn),
+    /// The page was read.
+    PagedIn(usize, PageIn),
     /// A file is flushed.
     Flush(u64),
     /// A file is deleted.

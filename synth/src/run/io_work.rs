@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use crate::error::{Error, Result};
-use crate::kernel::TcpStep;
+use crate::kernel::{PageIn, TcpStep};
 use crate::machine::{Connection, OpenFile, Socket};
 use crate::model::IoWork;
 use crate::truth::FileOperation;
@@ -25,6 +25,9 @@ const OPEN_TO_DELETE: u32 = 0x0120_4040;
 const SHARE_READ: u32 = 1;
 const SHARE_ALL: u32 = 7;
 
+/// Where files are mapped into processes.
+const MAPPED: u64 = 0x1000_0000;
+
 impl Simulator<'_> {
     /// A process is asked to use a file or the network: the operations, and the thread that
     /// performs them: `next`, unless another thread has begun with it.
@@ -34,6 +37,17 @@ impl Simulator<'_> {
             IoWork::Transfer(plan) => {
                 let op = |handle| IoOp::Transfer(handle, Transfer::of(plan));
                 self.with_file(process, next, &plan.path, Some(&op), false)
+            }
+            IoWork::PageIn(plan) => {
+                let file = self.file(&plan.path)?;
+                let page = PageIn {
+                    since: 0,
+                    offset: plan.offset,
+                    bytes: plan.bytes,
+                    key: 0,
+                    address: MAPPED + plan.offset % MAPPED,
+                };
+                self.enqueue(next, [Op::Io(IoOp::PageIn(file, page))])
             }
             IoWork::Flush(path) => self.with_file(process, next, path, Some(&IoOp::Flush), false),
             IoWork::Close(path) => {

@@ -7,6 +7,7 @@
 mod actions;
 mod command;
 mod event_pipe;
+mod interrupts;
 mod inventory;
 mod io;
 mod io_op;
@@ -417,6 +418,7 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
             Action::Read { .. } => "read".to_owned(),
             Action::Collector { name, .. } => format!("collector {name}"),
             Action::Replay { .. } => "replay".to_owned(),
+            Action::Interrupt(plan) => format!("interrupt {}", plan.driver),
         };
         let count = counts.entry(subject.clone()).or_default();
         let source = Source::new(scenario.seed)

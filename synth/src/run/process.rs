@@ -11,6 +11,7 @@ use crate::model::{ImagePlan, KernelEvent, ProcessPlan, Sku, VersionInfo};
 use crate::rng::Source;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
+use super::interrupts::{self, DRIVER_SIZE};
 use super::io_op::IoOp;
 use super::op_queue::{Op, OpQueue};
 use super::{Simulator, Task, namesakes};
@@ -51,13 +52,17 @@ impl Simulator<'_> {
             process.parent = if pid == 1000 { 4 } else { 0 };
             process.started = true;
             if pid == 4 {
+                let known = KERNEL_IMAGES.map(|(path, _, _)| path);
+                let drivers = interrupts::drivers(self.scenario, &known);
+                let drivers = drivers.iter().map(|d| (&*d.path, d.base, DRIVER_SIZE));
                 process.images = KERNEL_IMAGES
-                    .iter()
+                    .into_iter()
+                    .chain(drivers)
                     .map(|(path, base, size)| Image {
-                        path: (*path).to_owned(),
-                        base: kernel::address(width, *base),
-                        size: *size,
-                        checksum: *size as u32,
+                        path: path.to_owned(),
+                        base: kernel::address(width, base),
+                        size,
+                        checksum: size as u32,
                         timestamp: 0x5f00_0000,
                         pdb: Some(Image::usual_pdb(path)),
                         about: VersionInfo::default(),

@@ -262,6 +262,7 @@ impl<'c> Check<'c, '_> {
             }
             Action::Session(_, Request::StopAfter(_))
             | Action::Replay { .. }
+            | Action::Interrupt(_)
             | Action::Roll { .. }
             | Action::Collector { .. }
             | Action::Read { .. } => {}

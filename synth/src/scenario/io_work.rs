@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 
 use super::args::Args;
-use crate::model::{FileTransfer, IoWork, NetworkMessage, Work};
+use crate::model::{FileTransfer, IoWork, NetworkMessage, PageRead, Work};
 
 /// The words, for reports of errors.
-pub(super) const WORDS: &str = "open-file, read-file, write-file, flush-file, close-file, \
-                                delete-file, connect, accept, send, receive, disconnect";
+pub(super) const WORDS: &str = "open-file, read-file, write-file, page-in, flush-file, \
+                                close-file, delete-file, connect, accept, send, receive, \
+                                disconnect";
 /// Bytes of a transfer that states none.
 const PAGE: u32 = 4096;
+/// Bytes of the largest read for a page fault: one request to the disk.
+const LARGEST_PAGE_IN: u32 = 1 << 20;
 
 /// Work with a file or the network; `None` if the node is none of these, or has an error.
 pub(super) fn work(mut args: Args<'_, '_>) -> Option<Work> {
@@ -24,6 +27,13 @@ pub(super) fn work(mut args: Args<'_, '_>) -> Option<Work> {
             offset: args.get("offset").unwrap_or(0),
             bytes: bytes(&mut args),
             cached: args.flag("cached"),
+        }),
+        "page-in" => IoWork::PageIn(PageRead {
+            path: path(&mut args)?,
+            offset: args.get("offset").unwrap_or(0),
+            bytes: args
+                .within("bytes", 1..=LARGEST_PAGE_IN, "from 1 byte to 1 MiB")
+                .unwrap_or(PAGE),
         }),
         "connect" => IoWork::Connect(address(&mut args)?),
         "disconnect" => IoWork::Disconnect(address(&mut args)?),

@@ -12,6 +12,7 @@ mod controller;
 mod edit;
 mod expect;
 mod fields;
+mod interrupt;
 mod io_work;
 mod managed;
 mod nearest;

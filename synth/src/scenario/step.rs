@@ -1,7 +1,7 @@
 //! `at` and `every` nodes: requests of controllers, and work of processes.
 
 use super::args::{Args, Time};
-use super::{controller, io_work, network, process, raise, session};
+use super::{controller, interrupt, io_work, network, process, raise, session};
 use crate::distribution::Distribution;
 use crate::model::{
     Action, ClrWork, GcPlan, HandleKind, KernelChange, Repeat, Request, Scenario, Step, ThrowPlan,
@@ -99,12 +99,13 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                 .for_each(|plan| add(Action::Start(Box::new(plan))));
         }
         "stop" | "leave" | "flush" | "consume" => session_request(args, add),
+        "interrupt" => interrupt::interrupt(args).into_iter().for_each(add),
         "replay" => network::replay(args).into_iter().for_each(add),
         "merge" => merge(args, add),
         "enable" | "kernel" | "disable" | "capture-state" => provider_request(args, add),
         _ => {
             let known = "run, session, stop, merge, enable, kernel, disable, capture-state, \
-                         flush, consume, leave, replay, in";
+                         flush, consume, leave, replay, interrupt, in";
             args.unknown("at", known);
         }
     }
@@ -236,8 +237,10 @@ fn inside(
 fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
     let work = match args.name() {
         "raise" => return raise::raise(args, scenario),
-        "open-file" | "read-file" | "write-file" | "flush-file" | "close-file" | "delete-file"
-        | "connect" | "accept" | "send" | "receive" | "disconnect" => return io_work::work(args),
+        "open-file" | "read-file" | "write-file" | "page-in" | "flush-file" | "close-file"
+        | "delete-file" | "connect" | "accept" | "send" | "receive" | "disconnect" => {
+            return io_work::work(args);
+        }
         "load-image" => return process::image(args).map(Work::LoadImage),
         "jit" => Work::Jit(count(&mut args)),
         "tier" => Work::Tier(count(&mut args)),

@@ -7,8 +7,8 @@ use etl_format::{EventDescriptor, Guid, ProcessId, ThreadId, Ticks};
 use etl_schema::encode::OwnedValue;
 
 use super::{
-    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, IoReport,
-    Observer, RaisedEvent, RecordFormat, Refusal, SessionOutcome, SessionReport,
+    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InterruptReport, InventoryItem,
+    IoReport, Observer, RaisedEvent, RecordFormat, Refusal, SessionOutcome, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{Fault, KernelFlags, NamedValue};
@@ -263,6 +263,8 @@ pub struct InMemoryTruth {
     pub code: Vec<KnownCode>,
     /// What processes and disks did with files and over the network, in the order of the ends.
     pub io: Vec<IoReport>,
+    /// Routines of drivers that interrupted processors, in the order of their ends.
+    pub interrupts: Vec<InterruptReport>,
     /// Items that exist at the end: one JSON object each, as in `truth.jsonl`.
     pub inventory: Vec<String>,
 }
@@ -323,6 +325,7 @@ impl Observer for InMemoryTruth {
                     inputs: inputs.to_vec(),
                 });
             }
+            Fact::Interrupt(report) => self.interrupts.push(report.clone()),
             Fact::Io(report) => self.io.push(report.clone()),
             Fact::Code { at, loaded, code } => self.code.extend(KnownCode::new(at, loaded, code)),
             Fact::Inventory(item) => {

@@ -106,6 +106,27 @@ pub enum IoReport {
         /// Bytes; 0 for a flush.
         bytes: u64,
     },
+    /// A page fault that a disk had to serve.
+    #[serde(rename = "hard_fault")]
+    #[non_exhaustive]
+    Fault {
+        /// When the thread touched the page, simulated time.
+        started_ns: Nanos,
+        /// When it continued.
+        ended_ns: Nanos,
+        /// The process.
+        pid: ProcessId,
+        /// The thread.
+        tid: ThreadId,
+        /// The path in the script.
+        path: String,
+        /// The key of the file.
+        file_key: u64,
+        /// First byte in the file.
+        offset: u64,
+        /// Bytes.
+        bytes: u32,
+    },
     /// An operation on the network.
     #[serde(rename = "network_io")]
     #[non_exhaustive]

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::event_line;
 use super::{
-    BufferReport, CommandReport, Fact, FileRange, ImageIdentity, Observer, RaisedEvent, Refusal,
-    SessionReport,
+    BufferReport, CommandReport, Fact, FileRange, ImageIdentity, InterruptReport, Observer,
+    RaisedEvent, Refusal, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{EnablePlan, KernelEvent, KernelFlags, as_text};
@@ -56,6 +56,7 @@ enum Line<'a> {
     },
     Refused(&'a Refusal),
     Command(&'a CommandReport),
+    Interrupt(&'a InterruptReport),
     Enable {
         session: &'a str,
         at_ns: Nanos,
@@ -232,6 +233,7 @@ impl<W: Write> Observer for JsonlWriter<W> {
             }),
             Fact::Identity { file, image } => self.write(|_| Line::Identity { file, image }),
             Fact::Inventory(item) => self.write(|_| item),
+            Fact::Interrupt(report) => self.write(|_| Line::Interrupt(report)),
             Fact::Io(report) => self.write(|_| report),
             Fact::Action { .. } | Fact::Code { .. } => Ok(()),
         }

@@ -8,6 +8,7 @@ mod event;
 mod event_line;
 mod expected;
 mod in_memory;
+mod interrupt;
 mod io;
 mod jsonl;
 mod observer;
@@ -20,6 +21,7 @@ pub use in_memory::{
     InMemoryTruth, KnownBuffer, KnownCode, KnownEvent, KnownFault, KnownIdentity, KnownKernelFlags,
     KnownMerge,
 };
+pub use interrupt::InterruptReport;
 pub use io::{FileOperation, IoReport, NetworkOperation};
 pub use jsonl::{JsonlWriter, SCHEMA_VERSION};
 pub use observer::{Fact, Observer};

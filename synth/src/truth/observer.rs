@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use super::{
-    BufferReport, CommandReport, ImageIdentity, InventoryItem, IoReport, RaisedEvent, Refusal,
-    SessionReport,
+    BufferReport, CommandReport, ImageIdentity, InterruptReport, InventoryItem, IoReport,
+    RaisedEvent, Refusal, SessionReport,
 };
 use etl_format::{FileTime, Guid};
 
@@ -129,6 +129,8 @@ pub enum Fact<'a> {
     },
     /// A process, or a disk for it, has done something with a file or over the network.
     Io(&'a IoReport),
+    /// A routine of a driver that interrupted a processor has returned.
+    Interrupt(&'a InterruptReport),
     /// An item that exists when the simulation ends.
     Inventory(&'a InventoryItem<'a>),
 }

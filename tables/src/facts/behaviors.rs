@@ -1,29 +1,33 @@
 //! Tables of what processes did: their rows are known once all records were read.
 
 use etl_analysis::behavior::activities::Activities;
+use etl_analysis::behavior::allocations::Allocations;
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::Contention;
 use etl_analysis::behavior::exceptions::Exceptions;
-use etl_analysis::behavior::io::Io;
+use etl_analysis::behavior::interrupts::Interrupts;
+use etl_analysis::behavior::io::{HardFaults, Io};
 use etl_analysis::behavior::loads::Loads;
 use etl_analysis::behavior::network::Network;
+use etl_analysis::behavior::processors::ProcessorUse;
 use etl_analysis::behavior::thread_pool::ThreadPool;
 use etl_analysis::behavior::waits::Waits;
 use etl_analysis::loss::Loss;
-use etl_analysis::{EventRef, Machine, Observer};
+use etl_analysis::{EventRef, Machine, Observer, Sample};
 use etl_format::read::Record;
 
 use super::rows::Rows;
 use super::select::{has_time, selection};
 use crate::options::Options;
 use crate::rows::{
-    activities, compilations, exceptions, gcs, io, loads, lock_waits, network, thread_pools,
-    thread_waits,
+    activities, allocations, compilations, exceptions, gcs, hard_faults, interrupts, io, loads,
+    lock_waits, network, processor_use, thread_pools, thread_waits,
 };
 use crate::tables::{
-    ACTIVITIES, COMPILATIONS, CONNECTIONS, DISK_OPERATIONS, EXCEPTIONS, GC_HEAPS, GCS, IO, LOADS,
-    LOCK_WAITS, THREAD_POOL_CHANGES, THREAD_POOL_QUEUES, THREAD_POOLS, THREAD_WAITS, Table,
+    ACTIVITIES, ALLOCATIONS, COMPILATIONS, CONNECTIONS, DISK_OPERATIONS, EXCEPTIONS, GC_HEAPS, GCS,
+    HARD_FAULTS, INTERRUPT_SAMPLES, INTERRUPTS, IO, LARGE_OBJECTS, LOADS, LOCK_WAITS,
+    PROCESSOR_USE, THREAD_POOL_CHANGES, THREAD_POOL_QUEUES, THREAD_POOLS, THREAD_WAITS, Table,
     WAIT_REASONS, WAKERS,
 };
 
@@ -42,19 +46,35 @@ pub(super) const TABLES: &[&Table] = &[
     &WAIT_REASONS,
     &WAKERS,
     &ACTIVITIES,
+    &ALLOCATIONS,
+    &LARGE_OBJECTS,
+    &INTERRUPTS,
+    &INTERRUPT_SAMPLES,
+    &PROCESSOR_USE,
+    &HARD_FAULTS,
     &IO,
     &DISK_OPERATIONS,
     &CONNECTIONS,
 ];
 
+/// The tables of this module that need samples.
+pub(super) const WITH_SAMPLES: &[&Table] = &[&INTERRUPT_SAMPLES, &PROCESSOR_USE];
+
+/// The length of an interval of the use of processors in 100 ns: a second.
+const USE_INTERVAL: u64 = 10_000_000;
+
 /// The analyses that the requested tables need.
 #[derive(Debug)]
 pub(super) struct Behaviors {
     activities: Option<Activities>,
+    allocations: Option<Allocations>,
     collections: Option<Collections>,
     compilations: Option<Compilations>,
     contention: Option<Contention>,
     waits: Option<Waits>,
+    interrupts: Option<Interrupts>,
+    processors: Option<ProcessorUse>,
+    faults: Option<HardFaults>,
     io: Option<Io>,
     exceptions: Option<Exceptions>,
     pools: Option<ThreadPool>,
@@ -71,12 +91,22 @@ impl Behaviors {
             activities: if_wanted(rows, &[&ACTIVITIES], || {
                 Activities::new(options.store.clone())
             }),
+            allocations: if_wanted(rows, &[&ALLOCATIONS, &LARGE_OBJECTS], || {
+                Allocations::new().within(range)
+            }),
             collections: if_wanted(rows, &[&GCS, &GC_HEAPS], || {
                 Collections::new().within(range)
             }),
             compilations: if_wanted(rows, &[&COMPILATIONS], || Compilations::new().within(range)),
             contention: if_wanted(rows, &[&LOCK_WAITS], || Contention::new().within(range)),
             waits: if_wanted(rows, &WAITS, || Waits::new().within(range)),
+            interrupts: if_wanted(rows, &[&INTERRUPTS, &INTERRUPT_SAMPLES], || {
+                Interrupts::new().within(range)
+            }),
+            processors: if_wanted(rows, &[&PROCESSOR_USE], || {
+                ProcessorUse::new(USE_INTERVAL).within(range)
+            }),
+            faults: if_wanted(rows, &[&HARD_FAULTS], || HardFaults::new().within(range)),
             io: if_wanted(rows, &[&IO, &DISK_OPERATIONS], || new_io(options, rows)),
             exceptions: if_wanted(rows, &[&EXCEPTIONS], Exceptions::new),
             pools: if_wanted(rows, &POOLS, ThreadPool::new),
@@ -93,10 +123,14 @@ impl Behaviors {
         options: &Options,
     ) {
         self.activities.record(machine, record, event);
+        self.allocations.record(machine, record, event);
         self.collections.record(machine, record, event);
         self.compilations.record(machine, record, event);
         self.contention.record(machine, record, event);
         self.waits.record(machine, record, event);
+        self.interrupts.record(machine, record, event);
+        self.processors.record(machine, record, event);
+        self.faults.record(machine, record, event);
         self.io.record(machine, record, event);
         // These analyses cannot be limited to a range of time.
         if has_time(options, event.time) {
@@ -112,12 +146,21 @@ impl Behaviors {
         }
     }
 
+    pub fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        self.interrupts.sample(machine, sample);
+        self.processors.sample(machine, sample);
+    }
+
     pub fn loss(&mut self, loss: &Loss) {
         self.activities.loss(loss);
+        self.allocations.loss(loss);
         self.collections.loss(loss);
         self.compilations.loss(loss);
         self.contention.loss(loss);
         self.waits.loss(loss);
+        self.interrupts.loss(loss);
+        self.processors.loss(loss);
+        self.faults.loss(loss);
         self.io.loss(loss);
         self.exceptions.loss(loss);
         self.pools.loss(loss);
@@ -127,10 +170,14 @@ impl Behaviors {
 
     pub fn finish(&mut self, machine: &Machine) {
         self.activities.finish(machine);
+        self.allocations.finish(machine);
         self.collections.finish(machine);
         self.compilations.finish(machine);
         self.contention.finish(machine);
         self.waits.finish(machine);
+        self.interrupts.finish(machine);
+        self.processors.finish(machine);
+        self.faults.finish(machine);
         self.io.finish(machine);
         self.exceptions.finish(machine);
         self.pools.finish(machine);
@@ -140,10 +187,14 @@ impl Behaviors {
 
     pub fn restart(&mut self) {
         self.activities.restart();
+        self.allocations.restart();
         self.collections.restart();
         self.compilations.restart();
         self.contention.restart();
         self.waits.restart();
+        self.interrupts.restart();
+        self.processors.restart();
+        self.faults.restart();
         self.io.restart();
         self.exceptions.restart();
         self.pools.restart();
@@ -193,6 +244,20 @@ impl Behaviors {
             rows.add_all(thread_waits::wait_reasons(machine, waits, &threads));
             rows.add_all(thread_waits::wakers(machine, &threads));
             rows.add_all(threads);
+        }
+        if let Some(observed) = &self.allocations {
+            rows.add_all(allocations::allocations(machine, observed, &selection));
+            rows.add_all(allocations::large_objects(machine, observed, &selection));
+        }
+        if let Some(observed) = &self.interrupts {
+            rows.add_all(interrupts::interrupts(machine, observed, None));
+            rows.add_all(interrupts::interrupt_samples(machine, observed, None));
+        }
+        if let Some(processors) = &self.processors {
+            rows.add_all(processor_use::processor_use(machine, processors));
+        }
+        if let Some(faults) = &self.faults {
+            rows.add_all(hard_faults::hard_faults(machine, faults, &selection));
         }
         if let Some(io) = &self.io {
             rows.add_all(io::io(machine, io, &selection));

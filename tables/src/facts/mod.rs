@@ -43,7 +43,7 @@ pub(crate) fn write<S: Source>(
         before,
     } = recorded.with_code()?;
     machine::write(before, options, &mut rows);
-    let joins = wants_any(&rows, WITH_STACKS);
+    let joins = wants_any(&rows, WITH_STACKS) || wants_any(&rows, behaviors::WITH_SAMPLES);
     if joins || wants_any(&rows, WITHOUT_STACKS) || wants_any(&rows, behaviors::TABLES) {
         let name = options.trace.clone();
         let mut recording = Recording::open_within([(&mut *source, name)], options.limits)?;

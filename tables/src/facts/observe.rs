@@ -308,7 +308,8 @@ impl Observer for Facts<'_, '_> {
         self.packet(record, event);
     }
 
-    fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        self.behaviors.sample(machine, sample);
         let Sample {
             event,
             address,

@@ -1,13 +1,16 @@
 //! The rows of tables: a file for each subject, with the columns and how rows are found.
 
 pub mod activities;
+pub mod allocations;
 pub mod code;
 pub mod compilations;
 pub mod context_switches;
 pub mod exceptions;
 pub mod findings;
 pub mod gcs;
+pub mod hard_faults;
 pub mod images;
+pub mod interrupts;
 pub mod io;
 pub mod loads;
 pub mod lock_waits;
@@ -15,11 +18,13 @@ pub mod losses;
 pub mod network;
 pub mod packets;
 pub mod processes;
+pub mod processor_use;
 pub mod profile_changes;
 pub mod profiles;
 pub mod samples;
 pub mod sessions;
 pub mod stacks;
+pub mod startup;
 pub mod summary;
 pub mod thread_pools;
 pub mod thread_waits;

@@ -52,9 +52,17 @@ trait HasWeights {
     fn weights(&self) -> &Weights;
 }
 
-const SELF: &[&str] = &["self_samples", "self_waits", "self_us", "self_percent"];
+const SELF: &[&str] = &[
+    "self_samples",
+    "self_waits",
+    "self_us",
+    "self_bytes",
+    "self_percent",
+];
 const SAMPLES: &[&str] = &["total_samples", "self_samples"];
 const WAITS: &[&str] = &["total_waits", "self_waits"];
+const TIMES: &[&str] = &["total_us", "self_us"];
+const BYTES: &[&str] = &["total_bytes", "self_bytes"];
 
 /// Adds the weights. [`without_other_measure`] leaves out the numbers of the other measure.
 fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
@@ -64,6 +72,9 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
         "total_us",
         "Their time; null if the interval of samples is not known",
     );
+    const TOTAL_BYTES: Column =
+        Column::bytes("total_bytes", "Bytes allocated in it and in what it called");
+    const OWN_BYTES: Column = Column::bytes("self_bytes", "Bytes allocated in itself");
     const TOTAL_SHARE: Column = Column::percent("total_percent", "Their share of all");
     const OWN: Column = Column::count("self_samples", "Samples in the method itself");
     const OWN_WAITS: Column = Column::count("self_waits", "Waits in itself");
@@ -81,6 +92,9 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
     columns.add(TOTAL_TIME.or_null().heading("total ms"), |row| {
         row.weights().time(row.weights().total)
     });
+    columns.add(TOTAL_BYTES.heading("total"), |row| {
+        Cell::int(Some(row.weights().total.time))
+    });
     columns.add(TOTAL_SHARE.heading("total %"), |row| {
         Cell::share(row.weights().total_size, row.weights().all_size)
     });
@@ -93,6 +107,9 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
     columns.add(OWN_TIME.or_null().heading("self ms"), |row| {
         row.weights().time(row.weights().own)
     });
+    columns.add(OWN_BYTES.heading("self"), |row| {
+        Cell::int(Some(row.weights().own.time))
+    });
     columns.add(OWN_SHARE.heading("self %"), |row| {
         Cell::share(row.weights().own_size, row.weights().all_size)
     });
@@ -101,8 +118,9 @@ fn add_weights<R: HasWeights, C: Columns<R>>(columns: &mut C) {
 /// The table of a profile, with numbers of samples or of waits.
 fn without_other_measure<'r>(profile: &Profile, table: ReportTable<'r>) -> ReportTable<'r> {
     match profile.measure() {
-        Measure::Durations => table.without(SAMPLES),
-        _ => table.without(WAITS),
+        Measure::Durations => table.without(SAMPLES).without(BYTES),
+        Measure::Bytes => table.without(SAMPLES).without(WAITS).without(TIMES),
+        _ => table.without(WAITS).without(BYTES),
     }
 }
 

@@ -123,9 +123,9 @@ const REPORTS: &str = "
 # Tables of reports
 
 Tables that only `etlkit analyze` has, in the JSON of one kind of report: `gc.processes` is the
-member `processes` of the report `gc`. The member `rows` of `cpu`, and of `waits` and `contention`
-with options for stacks, is one of the tables `cpu.VIEW.rows`: `cpu` has the numbers of samples,
-the others have the numbers of waits.
+member `processes` of the report `gc`. The member `rows` of `cpu`, and of `waits`, `contention` and
+`allocations` with options for stacks, is one of the tables `cpu.VIEW.rows`: `cpu` has the numbers
+of samples, `allocations` bytes, the others the numbers of waits.
 ";
 
 #[test]

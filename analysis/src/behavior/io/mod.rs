@@ -21,6 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod files;
+mod hard_faults;
 mod reader;
 
 use std::collections::BTreeMap;
@@ -28,8 +30,8 @@ use std::ops::AddAssign;
 
 use etl_format::read::Record;
 use etl_format::{ThreadId, Ticks, TimeRange};
-use foldhash::HashMap;
 
+use self::files::FileNames;
 use self::reader::{DiskFields, Reader, Step, StepKind};
 use super::Histogram;
 use crate::keys::ProcessIndex;
@@ -39,6 +41,7 @@ use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
 use crate::{OpenOperations, Scope};
 
+pub use self::hard_faults::{FaultKey, FaultTotal, HardFault, HardFaults, ListedFault};
 pub(super) use self::reader::is_transfer_of_file;
 
 /// Operations on files, and of disks, whose end is awaited.
@@ -226,10 +229,7 @@ struct Issuer {
 #[derive(Clone, Debug)]
 pub struct Io {
     totals: BTreeMap<Key, IoTotal>,
-    /// Paths of files; empty as long as no event names it.
-    files: Vec<Box<str>>,
-    /// Indices of files by their key, which is another file's when the file is gone.
-    by_key: HashMap<u64, usize>,
+    files: FileNames,
     /// Operations that have not ended, by their request.
     open: OpenOperations<u64, Open>,
     given_up: u64,
@@ -257,8 +257,7 @@ impl Io {
     pub fn new() -> Self {
         Io {
             totals: BTreeMap::new(),
-            files: Vec::new(),
-            by_key: HashMap::default(),
+            files: FileNames::default(),
             open: OpenOperations::default(),
             given_up: 0,
             issuers: OpenOperations::default(),
@@ -295,7 +294,7 @@ impl Io {
     /// The path of the file of an operation, as events state it; `None` if no event names it.
     #[must_use]
     pub fn path_of(&self, operation: &DiskOperation) -> Option<&str> {
-        self.path(operation.file)
+        self.files.path(operation.file)
     }
 
     /// Operations on files whose time is not known, as records are missing in which they may have
@@ -311,16 +310,10 @@ impl Io {
         let totals = self.totals.iter();
         totals.map(|(key, total)| FileTotal {
             process: key.actor.process(),
-            path: self.path(key.file),
+            path: self.files.path(key.file),
             operation: key.operation,
             total,
         })
-    }
-
-    /// The path of a file by its index; `None` if no event names it.
-    fn path(&self, file: Option<usize>) -> Option<&str> {
-        let path = self.files.get(file?)?;
-        if path.is_empty() { None } else { Some(path) }
     }
 
     /// The totals by process, path and operation. Paths are as users have them, with the letters of
@@ -340,47 +333,15 @@ impl Io {
         out
     }
 
-    /// The file that has a key now.
-    fn file_of(&mut self, key: u64) -> usize {
-        let files = &mut self.files;
-        *self.by_key.entry(key).or_insert_with(|| {
-            files.push(Box::default());
-            files.len() - 1
-        })
-    }
-
     /// An event that names a file.
     fn name(&mut self, kind: StepKind, record: &Record<'_>) {
         let Some(fields) = self.reader.name(record, kind.is_classic) else {
             return;
         };
-        let name = text(fields.name);
-        let mut file = self.file_of(fields.key);
-        // A key with another name is another file's now.
-        let known = self.path(Some(file));
-        if known.is_some_and(|known| known != name) {
-            self.by_key.remove(&fields.key);
-            file = self.file_of(fields.key);
-        }
-        if let Some(known) = self.files.get_mut(file) {
-            *known = name.into();
-        }
+        self.files.name(fields.key, &text(fields.name));
         if kind.step == Step::LastName {
-            self.by_key.remove(&fields.key);
+            self.files.forget(fields.key);
         }
-    }
-
-    /// The file of a read or write: by its key, or by the file object if only this has a name.
-    fn file_of_transfer(&mut self, key: Option<u64>, object: Option<u64>) -> Option<usize> {
-        let by_object = object.and_then(|object| self.by_key.get(&object).copied());
-        let Some(key) = key else {
-            return by_object;
-        };
-        let by_key = self.by_key.get(&key).copied();
-        if self.path(by_key).is_none() && self.path(by_object).is_some() {
-            return by_object;
-        }
-        Some(self.file_of(key))
     }
 
     /// Whether an event is counted. Classic events replace the events of providers.
@@ -470,7 +431,7 @@ impl Io {
         let Some(fields) = self.reader.disk(record, is_classic) else {
             return;
         };
-        let file = fields.file.map(|key| self.file_of(key));
+        let file = fields.file.map(|key| self.files.of_key(key));
         let Issuer { actor, tid } = self.issuer(machine, &fields, event);
         if !self.range.contains(event.time) {
             return;
@@ -524,7 +485,7 @@ impl Io {
         let Some(fields) = self.reader.file(record, is_classic) else {
             return;
         };
-        let file = self.file_of_transfer(fields.file, fields.object);
+        let file = self.files.of_transfer(fields.file, fields.object);
         let actor = match fields.tid {
             // The header of an event of the provider names the process of the same thread.
             Some(tid) if is_classic || event.tid.is_none_or(|own| u64::from(own.get()) != tid) => {
@@ -588,7 +549,7 @@ impl Observer for Io {
             Step::Name | Step::LastName => self.name(kind, record),
             Step::Closed => {
                 if let Some(object) = self.reader.closed(record) {
-                    self.by_key.remove(&object);
+                    self.files.forget(object);
                 }
             }
         }

@@ -1,12 +1,15 @@
 //! `etlkit analyze`: answers questions about a recording: where the time went, and why.
 
 mod activities;
+mod allocations;
 mod cpu;
+mod faults;
 mod gc;
 mod io;
 mod loader;
 mod machine;
 mod pool;
+mod processors;
 mod runtime;
 mod summary;
 mod waits;
@@ -50,6 +53,9 @@ enum Kind {
     /// Garbage collections: generation, reason, pauses, sizes of the heap.
     #[command(after_help = GC_HELP)]
     Gc(ReportArgs),
+    /// Allocations of .NET: types, bytes, stacks, large objects, survivors, pinned objects.
+    #[command(after_help = ALLOCATIONS_HELP)]
+    Allocations(allocations::Args),
     /// Methods that were compiled at run time: durations and optimization.
     #[command(after_help = JIT_HELP)]
     Jit(ReportArgs),
@@ -68,12 +74,25 @@ enum Kind {
     /// Reads and writes of disks and files: bytes and latencies by process and path.
     #[command(after_help = IO_HELP, mut_arg("thread", hidden))]
     Io(ReportArgs),
+    /// Hard faults: pages that were read from disks, by process and file.
+    #[command(after_help = FAULTS_HELP, mut_arg("thread", hidden))]
+    Faults(ReportArgs),
+    /// The start of processes: loads, compilations, disks, faults, collections on one time axis.
+    #[command(after_help = STARTUP_HELP)]
+    Startup(faults::StartupArgs),
     /// Connections of TCP and UDP: bytes by process and endpoint.
     #[command(after_help = NETWORK_HELP, mut_arg("thread", hidden))]
     Network(ReportArgs),
     /// Run and wait times of threads, by thread or by stack: context switches.
     #[command(after_help = WAITS_HELP)]
     Waits(waits::WaitsArgs),
+    /// Deferred procedure calls and interrupt service routines: time by driver, function and
+    /// processor, the longest ones.
+    #[command(after_help = DPC_HELP, mut_args(of_machine))]
+    Dpc(processors::DpcArgs),
+    /// The use of processors over time: shares of intervals that were busy, in DPCs, in ISRs.
+    #[command(after_help = PROCESSORS_HELP, mut_args(of_machine))]
+    Processors(processors::UseArgs),
     /// What starts and stops by events of any provider: requests, targets of builds, and so on.
     #[command(after_help = ACTIVITIES_HELP)]
     Activities(activities::Args),
@@ -91,6 +110,16 @@ enum Kind {
 /// An option that a kind of report refuses with an explanation.
 fn hidden(option: clap::Arg) -> clap::Arg {
     option.hide(true)
+}
+
+/// An option of a kind of report that is about the machine: it refuses processes and threads.
+fn of_machine(option: clap::Arg) -> clap::Arg {
+    let refused = ["process", "children", "thread"];
+    if refused.contains(&option.get_id().as_str()) {
+        option.hide(true)
+    } else {
+        option
+    }
 }
 
 const SUMMARY_HELP: &str = "\
@@ -111,6 +140,20 @@ Framework 4.6, .NET Core and later.
 Examples:
   etlkit analyze gc trace.etl
   etlkit analyze gc --format csv --process Orders trace.etl > collections.csv";
+
+const ALLOCATIONS_HELP: &str = "\
+An allocation tick states the bytes since the tick before, about 100 KB, and the type of the object
+that was allocated then. With --group-by, --tree or --focus, bytes are shown by the stacks of the
+ticks; the type is the innermost frame. `etlkit export flamegraph --weight bytes` draws them.
+
+Needs Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level 5, or with
+GCSampledObjectAllocationHigh and Type (0x280000) at level 4; the keyword Stack (0x40000000) adds
+stacks, GCHeapSurvivalAndMovement (0x400000) survivors.
+
+Examples:
+  etlkit analyze allocations trace.etl
+  etlkit analyze allocations --tree --process Orders trace.etl
+  etlkit analyze allocations --format csv trace.etl > types.csv";
 
 const JIT_HELP: &str = "\
 Needs Microsoft-Windows-DotNETRuntime with the keywords Jit and NGen (0x30) at level 5; level 4 has
@@ -167,6 +210,27 @@ Examples:
   etlkit analyze io trace.etl
   etlkit analyze io --process Backup --from 2 --to 3 trace.etl";
 
+const FAULTS_HELP: &str = "\
+A hard fault lasts from when a thread touches a page until a disk has read it. Percentiles are at
+most 1/32 above the real value.
+
+Needs the kernel's events of hard faults (`xperf -on PROC_THREAD+HARD_FAULTS+FILENAME`).
+
+Examples:
+  etlkit analyze faults trace.etl
+  etlkit analyze faults --process Orders --format csv trace.etl > faults.csv";
+
+const STARTUP_HELP: &str = "\
+Only processes that started during the recording have rows.
+
+Needs the kernel's events of processes, images, disks and hard faults (`xperf -on
+PROC_THREAD+LOADER+DISK_IO+HARD_FAULTS+FILENAME`), and for .NET Microsoft-Windows-DotNETRuntime with
+the keywords GC, Loader, Jit and NGen (0x39) at level 5.
+
+Examples:
+  etlkit analyze startup --process Orders trace.etl
+  etlkit analyze startup --process Orders --for 500ms --top 0 trace.etl";
+
 const NETWORK_HELP: &str = "\
 Needs the kernel's events of the network (`xperf -on NETWORKTRACE`).
 
@@ -191,6 +255,30 @@ Examples:
   etlkit analyze waits --tree --process Orders trace.etl
   etlkit analyze waits --group-by method --ended-by trace.etl
   etlkit analyze waits --from 2 --to 2.5 --format csv trace.etl > threads.csv";
+
+const DPC_HELP: &str = "\
+Drivers run deferred procedure calls (DPCs) and interrupt service routines (ISRs) on any processor,
+above all threads. The time of a call includes the calls that interrupted it; `self` does not.
+Percentiles are at most 1/32 above the real value.
+
+Needs the kernel's events of both (`xperf -on PROC_THREAD+LOADER+DPC+INTERRUPT`). Samples of the
+processors (`xperf -on PROFILE`) say which code they found in a DPC or an ISR.
+
+Examples:
+  etlkit analyze dpc trace.etl
+  etlkit analyze dpc --symbols drivers --from 2 --to 2.5 trace.etl
+  etlkit analyze dpc --format csv trace.etl > routines.csv";
+
+const PROCESSORS_HELP: &str = "\
+`busy` is the share of an interval in which threads, DPCs or ISRs ran on a processor. Samples take
+the place of events that were not recorded.
+
+Needs the kernel's context switches, and its events of DPCs and ISRs (`xperf -on
+PROC_THREAD+LOADER+CSWITCH+DPC+INTERRUPT`), or samples (`xperf -on PROFILE`).
+
+Examples:
+  etlkit analyze processors trace.etl
+  etlkit analyze processors --interval 100ms --format csv trace.etl > use.csv";
 
 const ACTIVITIES_HELP: &str = "\
 An activity lies between a start event and its stop event: events with the opcodes Start and Stop,
@@ -230,14 +318,19 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Kind::Summary(args) => summary::summary(args),
         Kind::Cpu(args) => cpu::run(args),
         Kind::Gc(args) => gc::gc(args),
+        Kind::Allocations(args) => allocations::run(args),
         Kind::Jit(args) => runtime::jit(args),
         Kind::Exceptions(args) => runtime::exceptions(args),
         Kind::Contention(args) => runtime::contention(args),
         Kind::Threadpool(args) => pool::threadpool(args.of_any_thread()?),
         Kind::Loader(args) => loader::loader(args),
         Kind::Io(args) => io::io(args.of_any_thread()?),
+        Kind::Faults(args) => faults::faults(args.of_any_thread()?),
+        Kind::Startup(args) => faults::startup(args),
         Kind::Network(args) => io::network(args.of_any_thread()?),
         Kind::Waits(args) => waits::waits(args),
+        Kind::Dpc(args) => processors::dpc(args),
+        Kind::Processors(args) => processors::processors(args),
         Kind::Activities(args) => activities::run(args),
         Kind::Processes(args) => machine::processes_of(args.of_any_thread()?),
         Kind::Images(args) => machine::images(args.of_any_thread()?),
@@ -290,6 +383,15 @@ impl ReportArgs {
             "use --process, or one of `etlkit analyze cpu`, `gc`, `jit`, `exceptions`, \
                  `contention`, `loader` and `waits`",
         ))
+    }
+
+    /// The arguments of a kind that is about the machine, not about processes.
+    fn of_any_process(&self) -> Result<&Self, Failure> {
+        if self.recording.processes.selector().is_empty() {
+            return self.of_any_thread();
+        }
+        let message = "this kind of report is about the machine, not about processes";
+        Err(Failure::new("--process", message).hint("leave it out"))
     }
 
     /// The arguments of a kind that distinguishes neither threads nor processes nor times.

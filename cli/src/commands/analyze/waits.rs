@@ -1,9 +1,9 @@
 //! `etlkit analyze waits`: run times, waits and their reasons of the threads of a recording.
 
-use etl_analysis::Observer;
 use etl_analysis::behavior::missing::MissingData;
 use etl_analysis::behavior::waits::{StackedWaits, WaitStack, Waits};
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, StackCosts};
+use etl_analysis::{Machine, Observer};
 use etl_format::TimeRange;
 use etl_tables::rows::profiles;
 use etl_tables::rows::thread_waits::{thread_waits, wait_reasons, wakers};
@@ -54,17 +54,31 @@ impl StackArgs {
         observer: impl FnOnce(TimeRange) -> O,
         costs: impl Fn(&mut O) -> &mut StackCosts,
     ) -> Result<Profiled<O>, Failure> {
+        self.profile_of(
+            recording,
+            observer,
+            |observer| costs(observer).profile_bytes(),
+            |observer, machine, options| costs(observer).profile(machine, options),
+        )
+    }
+
+    /// Reads a recording, and makes a profile of what was observed. `needed_bytes` is about the
+    /// memory that `make` needs.
+    pub fn profile_of<O: Observer>(
+        &self,
+        recording: &RecordingArgs,
+        observer: impl FnOnce(TimeRange) -> O,
+        needed_bytes: impl FnOnce(&mut O) -> u64,
+        make: impl FnOnce(&mut O, &Machine, &ProfileOptions) -> Profile,
+    ) -> Result<Profiled<O>, Failure> {
         // The idle process waits for nothing, but ends waits in interrupts.
         let mut options = ProfileOptions::new().with_idle();
         if self.group_by == Some(GroupBy::Thread) {
             options = options.by_thread();
         }
         let symbols = self.symbols.open()?;
-        let mut profiled = ProfileRequest::new(recording, &symbols, options).run(
-            observer,
-            |observer| costs(observer).profile_bytes(),
-            |observer, machine, options| costs(observer).profile(machine, options),
-        )?;
+        let request = ProfileRequest::new(recording, &symbols, options);
+        let mut profiled = request.run(observer, needed_bytes, make)?;
         if self.tree && !self.unfold {
             profiled.profile = profiled.profile.fold_recursion();
         }

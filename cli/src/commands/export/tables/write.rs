@@ -382,7 +382,7 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
 }
 
 /// Tables whose rows have a thread.
-const TABLES_WITH_THREADS: [&str; 17] = [
+const TABLES_WITH_THREADS: [&str; 18] = [
     "events",
     "threads",
     "samples",
@@ -400,6 +400,7 @@ const TABLES_WITH_THREADS: [&str; 17] = [
     "wakers",
     "loads",
     "disk_operations",
+    "large_objects",
 ];
 
 /// Rejects options that select by threads or by headers of events if the rows of the table have
