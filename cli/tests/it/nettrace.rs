@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
+use std::path::Path;
 use std::process::Command;
 
 use etl_test_support::{needs, node_packages, root, trace};
@@ -382,6 +383,13 @@ fn gzipped(stream: &[u8]) -> Vec<u8> {
     gzip.finish().unwrap()
 }
 
+/// The reports of a command on several files.
+fn reports(here: &Path, command: &[&str]) -> Vec<Value> {
+    let said = etlkit(here, command);
+    let reports: Value = serde_json::from_str(&said.out).unwrap();
+    reports.as_array().unwrap().clone()
+}
+
 #[test]
 fn directories_of_streams_are_read() {
     let stream = sampled();
@@ -391,19 +399,14 @@ fn directories_of_streams_are_read() {
         ("streams/deeper/b.nettrace.gz", &gzipped(&stream)),
         ("streams/notes.txt", b"text"),
     ]);
-    let parsed = |command: &[&str]| -> Vec<Value> {
-        let said = etlkit(here.path(), command);
-        let reports: Value = serde_json::from_str(&said.out).unwrap();
-        reports.as_array().unwrap().clone()
-    };
-    let reports = parsed(&["info", "streams", "--format", "json"]);
-    let complete: Vec<&Value> = reports
+    let infos = reports(here.path(), &["info", "streams", "--format", "json"]);
+    let complete: Vec<&Value> = infos
         .iter()
-        .map(|r| &r["stream"]["is_complete"])
+        .map(|info| &info["stream"]["is_complete"])
         .collect();
     assert_eq!(complete, [true, false, true]);
-    let reports = parsed(&["verify", "streams", "--format", "json"]);
-    let origins: Vec<&Value> = reports.iter().map(|report| &report["origin"]).collect();
+    let verdicts = reports(here.path(), &["verify", "streams", "--format", "json"]);
+    let origins: Vec<&Value> = verdicts.iter().map(|report| &report["origin"]).collect();
     assert_eq!(origins, ["event_pipe"; 3]);
     let samples = ["dump", "streams", "--event", "ThreadSample"];
     assert_eq!(etlkit(here.path(), &samples).out.lines().count(), 6);

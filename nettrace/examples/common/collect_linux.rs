@@ -86,48 +86,66 @@ fn event(metadata: u32, thread: u64, milliseconds: u64, payload: Vec<u8>) -> Eve
     }
 }
 
+fn of_server(metadata: u32, payload: Vec<u8>) -> EventRow {
+    event(metadata, thread::OF_SERVER, 0, payload)
+}
+
+fn of_worker(metadata: u32, payload: Vec<u8>) -> EventRow {
+    event(metadata, thread::OF_WORKER, 0, payload)
+}
+
+fn sample(thread: u64, milliseconds: u64, stack: u32) -> EventRow {
+    EventRow {
+        stack,
+        ..event(metadata::CPU, thread, milliseconds, number(1))
+    }
+}
+
+/// A thread that is away for some milliseconds.
+fn switch(thread: u64, milliseconds: u64, away: u64, stack: u32) -> EventRow {
+    EventRow {
+        stack,
+        ..event(
+            metadata::SWITCH,
+            thread,
+            milliseconds,
+            number(away * MILLISECOND),
+        )
+    }
+}
+
 /// The files in memory, and what is known of them.
 fn files() -> Vec<EventRow> {
     let elf = r#"{"type": "ELF","build_id": "0101010101010101010101010101010101010101"}"#;
     let pe = r#"{"type": "PE","name": "App.pdb","date_time": 1,"age": 2,
         "signature": "00112233445566778899aabbccddeeff"}"#;
-    let server = |metadata, payload| event(metadata, thread::OF_SERVER, 0, payload);
-    let worker = |metadata, payload| event(metadata, thread::OF_WORKER, 0, payload);
     vec![
-        server(metadata::CREATE, process("server")),
-        server(metadata::IDENTITY, identity(1, elf)),
-        server(
+        of_server(metadata::CREATE, process("server")),
+        of_server(metadata::IDENTITY, identity(1, elf)),
+        of_server(
             metadata::MAPPING,
             mapping(1, 0x40_0000, "/usr/bin/server", 1),
         ),
-        server(metadata::SYMBOL, symbol(1, 0x40_1000, 0x40_10ff, "main")),
-        server(
+        of_server(metadata::SYMBOL, symbol(1, 0x40_1000, 0x40_10ff, "main")),
+        of_server(
             metadata::SYMBOL,
             symbol(1, 0x40_2000, 0x40_20ff, "read_all"),
         ),
         // What the kernel lists without rights.
-        server(metadata::SYMBOL, symbol(1, 0, u64::MAX, "startup_64")),
-        server(metadata::IDENTITY, identity(2, pe)),
-        server(metadata::MAPPING, mapping(2, 0x50_0000, "/app/App.dll", 2)),
-        worker(metadata::CREATE, process("worker")),
-        worker(
+        of_server(metadata::SYMBOL, symbol(1, 0, u64::MAX, "startup_64")),
+        of_server(metadata::IDENTITY, identity(2, pe)),
+        of_server(metadata::MAPPING, mapping(2, 0x50_0000, "/app/App.dll", 2)),
+        of_worker(metadata::CREATE, process("worker")),
+        of_worker(
             metadata::MAPPING,
             mapping(3, 0x40_0000, "/usr/bin/worker", 0),
         ),
-        worker(metadata::SYMBOL, symbol(3, 0x40_1000, 0x40_10ff, "run")),
+        of_worker(metadata::SYMBOL, symbol(3, 0x40_1000, 0x40_10ff, "run")),
     ]
 }
 
 /// Samples and context switches. The value of a switch is how long the thread was away.
 fn activity() -> Vec<EventRow> {
-    let sample = |thread, time, stack| EventRow {
-        stack,
-        ..event(metadata::CPU, thread, time, number(1))
-    };
-    let switch = |thread, time, away, stack| EventRow {
-        stack,
-        ..event(metadata::SWITCH, thread, time, number(away * MILLISECOND))
-    };
     vec![
         sample(thread::SERVER_1001, 1, 1),
         sample(thread::SERVER_1001, 2, 1),

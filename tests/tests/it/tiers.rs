@@ -263,19 +263,20 @@ fn at(events: &[Seen], id: u16) -> Vec<i64> {
     events.map(|event| event.milliseconds).collect()
 }
 
+/// The tiers and versions of the loads of the methods that are called.
+fn tiers(version: &str, calls: &str) -> Vec<(u32, u64)> {
+    let loads = hot_loads(&simulated(version, "0x10", calls));
+    loads.iter().map(|load| (load.tier, load.version)).collect()
+}
+
 #[test]
 fn long_loops_are_replaced_while_they_run() {
     let calls =
         r#"at "1s" { call "Work::HotLoop" times=2 rounds=9999; call "Work::Twice" rounds=999 }"#;
-    let tiers = |version| {
-        let loads = hot_loads(&simulated(version, "0x10", calls));
-        let tiers = loads.iter().map(|load| (load.tier, load.version));
-        tiers.collect::<Vec<_>>()
-    };
     // Nine reports of the first call of a method are not enough.
-    assert_eq!(tiers("8.0.4"), [(TIER_0, 0), (OSR, 1), (TIER_0, 0)]);
+    assert_eq!(tiers("8.0.4", calls), [(TIER_0, 0), (OSR, 1), (TIER_0, 0)]);
     // Code that runs cannot be replaced: it is optimized from the beginning.
-    assert_eq!(tiers("6.0.0"), [(OPTIMIZED, 0), (OPTIMIZED, 0)]);
+    assert_eq!(tiers("6.0.0", calls), [(OPTIMIZED, 0), (OPTIMIZED, 0)]);
 }
 
 #[test]
@@ -286,7 +287,6 @@ fn precompiled_methods_are_compiled_when_called_often() {
     at "1.4s" { call "System.Threading.Thread::Sleep" times=29 }
     at "1.5s" { call 1 times=1 }
 "#;
-    let loads = hot_loads(&simulated("8.0.4", "0x10", calls));
-    let tiers: Vec<_> = loads.iter().map(|load| (load.tier, load.version)).collect();
-    assert_eq!(tiers, [(INSTRUMENTED_OPTIMIZED, 1), (TIER_1, 2)]);
+    let expected = [(INSTRUMENTED_OPTIMIZED, 1), (TIER_1, 2)];
+    assert_eq!(tiers("8.0.4", calls), expected);
 }

@@ -53,25 +53,34 @@ fn seen(trace: &[u8]) -> Vec<Seen> {
     seen
 }
 
-/// What the document of the format says about the sample: the value is the time that the thread
-/// was away, and the stack is where it left.
-fn expected() -> Vec<Seen> {
-    let away = |tid, at| Seen::Switch {
+fn away(tid: u32, at: u64) -> Seen {
+    Seen::Switch {
         at,
         old: tid,
         new: 0,
-    };
-    let back = |tid, at| Seen::Switch {
+    }
+}
+
+fn back(tid: u32, at: u64) -> Seen {
+    Seen::Switch {
         at,
         old: 0,
         new: tid,
-    };
-    let stack = |pid, tid, at, frames| Seen::Stack {
+    }
+}
+
+fn stack(pid: u32, tid: u32, at: u64, frames: usize) -> Seen {
+    Seen::Stack {
         at,
         pid,
         tid,
         frames,
-    };
+    }
+}
+
+/// What the document of the format says about the sample: the value is the time that the thread
+/// was away, and the stack is where it left.
+fn expected() -> Vec<Seen> {
     vec![
         away(1001, 5),
         away(2001, 6),
