@@ -1,24 +1,21 @@
 #!/usr/bin/env python3
 """Runs the commands that README.md, CONTRIBUTING.md and the other READMEs show.
 
-    scripts/page_commands.py [--list | --readme | --keep-builds DIR]
+    scripts/page_commands.py [--list | --readme]
 
 A block of a page that starts with "```sh" holds commands that run as they are in a checkout. They
-are run word for word in a clone of the last commit, in a temporary directory with an empty target
-folder and no real traces beside it, as a newcomer would run them. The commands of README.md come
-first, and the first of them has to print the verdict "complete". A command that several pages show
-is run once, and a line that .ci/run contains is left to it.
+are run word for word in this checkout, as a newcomer would run them: without the variables of the
+project, without the real traces beside it, and with a home directory of their own. The commands of
+README.md come first, and the first of them has to print the verdict "complete". A command that
+several pages show is run once, and a line that .ci/run contains is left to it. Files that the
+commands make are removed at the end; a command must not change a file of the repository.
 
 --list prints the commands with their pages, --readme runs only the commands of README.md's first
-block, and --keep-builds moves the clone's target folder to DIR at the end with the builds of
-dependencies, unless DIR exists: later builds with other features use them. Exit codes: 0 all
-commands succeed; 1 one does not.
+block. Exit codes: 0 all commands succeed; 1 one does not.
 """
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,10 +60,17 @@ def collect():
     return found
 
 
-def clone(directory):
-    checkout = Path(directory) / "etlkit"
-    subprocess.run(["git", "clone", "--quiet", ROOT, checkout], check=True)
-    return checkout
+def git(*arguments):
+    """The lines that git prints."""
+    printed = subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return printed.stdout.splitlines()
+
+
+def untracked():
+    """The files that git neither tracks nor ignores."""
+    return set(git("ls-files", "--others", "--exclude-standard"))
 
 
 def environment(home):
@@ -78,18 +82,19 @@ def environment(home):
     rustup_home = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))
     binaries = home / "bin"
     kept.update(HOME=str(home), CARGO_HOME=cargo_home, RUSTUP_HOME=rustup_home)
+    kept.update(ETLKIT_SHARED=str(home / "shared"))
     kept.update(CARGO_INSTALL_ROOT=str(home), PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
     return kept | QUICK_RELEASE
 
 
-def run(command, checkout, variables):
+def run(command, variables):
     """Runs a command, prints its output, and returns it. Ends with 1 if the command fails."""
     print(f"$ {command}", flush=True)
     started = time.monotonic()
     output = []
     process = subprocess.Popen(
         ["bash", "-c", command],
-        cwd=checkout,
+        cwd=ROOT,
         env=variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -106,43 +111,36 @@ def run(command, checkout, variables):
     return output
 
 
-def keep_dependencies(checkout, variables):
-    """Removes all builds but those of dependencies: a build of our crates contains its place."""
-    metadata = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
-    printed = subprocess.run(
-        metadata, cwd=checkout, env=variables, check=True, stdout=subprocess.PIPE, text=True
-    )
-    packages = [package["name"] for package in json.loads(printed.stdout)["packages"]]
-    selected = [word for name in packages for word in ("--package", name)]
-    subprocess.run(["cargo", "clean", *selected], cwd=checkout, env=variables, check=True)
-    shutil.rmtree(checkout / "target/release", ignore_errors=True)
+def run_all(found, variables, only_readme):
+    main_job, tests = commands(ROOT / "README.md")[0]
+    if VERDICT not in run(main_job, variables):
+        sys.exit(f"page_commands: `{main_job}` did not print the line `{VERDICT}`")
+    run(tests, variables)
+    if only_readme:
+        return
+    for command in found:
+        if command not in (main_job, tests):
+            run(command, variables)
 
 
 def main():
-    option, *values = sys.argv[1:] or [""]
-    if (option, len(values)) not in (("", 0), ("--list", 0), ("--readme", 0), ("--keep-builds", 1)):
+    option, *more = sys.argv[1:] or [""]
+    if option not in ("", "--list", "--readme") or more:
         sys.exit(__doc__)
     found = collect()
     if option == "--list":
         print("\n".join(f"{page}: {command}" for command, page in found.items()))
         return
-    main_job, tests = commands(ROOT / "README.md")[0]
-    with tempfile.TemporaryDirectory() as directory:
-        checkout = clone(directory)
-        home = Path(directory) / "home"
-        home.mkdir()
-        variables = environment(home)
-        if VERDICT not in run(main_job, checkout, variables):
-            sys.exit(f"page_commands: `{main_job}` did not print the line `{VERDICT}`")
-        run(tests, checkout, variables)
-        if option == "--readme":
-            return
-        for command in found:
-            if command not in (main_job, tests):
-                run(command, checkout, variables)
-        if values and not Path(values[0]).exists():
-            keep_dependencies(checkout, variables)
-            shutil.move(checkout / "target", values[0])
+    files = untracked()
+    changes = git("diff")
+    with tempfile.TemporaryDirectory() as home:
+        try:
+            run_all(found, environment(Path(home)), option == "--readme")
+        finally:
+            for made in untracked() - files:
+                (ROOT / made).unlink()
+    if git("diff") != changes:
+        sys.exit("page_commands: a command changed files of the repository: see `git diff`")
 
 
 if __name__ == "__main__":
