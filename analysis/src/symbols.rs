@@ -41,7 +41,7 @@ use crate::machine::Holders;
 use crate::machine::images::ImageId;
 use crate::machine::names::{ModuleNames, Names, tier_of};
 
-pub use crate::machine::names::tier_name;
+pub use crate::machine::names::{ImageFunction, tier_name};
 pub use functions::{Function, FunctionNames, FunctionOffset, SourceLine};
 
 /// What is at an address.
@@ -146,8 +146,10 @@ pub struct Image<'a> {
     pub offset: u64,
     /// Whether it is an image of the kernel, which all processes see.
     pub kernel: bool,
-    /// Its PDB, if a merge recorded it.
+    /// Its PDB, if a merge recorded it, or a stream of `collect-linux`.
     pub pdb: Option<Pdb>,
+    /// The function at the looked-up address, if the recording names it.
+    pub function: Option<ImageFunction<'a>>,
 }
 
 impl<'a> Method<'a> {
@@ -196,12 +198,16 @@ impl<'a> Symbol<'a> {
 }
 
 impl fmt::Display for Symbol<'_> {
-    /// `module!Namespace.Type.Method`, or `image+0x1234`; files without their paths.
+    /// `module!Namespace.Type.Method`, `image!function` if the recording names the function, or
+    /// `image+0x1234`; files without their paths.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file_name();
         match self {
             Symbol::Method(method) => write!(f, "{file}!{}", method.label()),
-            Symbol::Image(image) => write!(f, "{file}+{:#x}", image.offset),
+            Symbol::Image(image) => match image.function {
+                Some(function) => write!(f, "{file}!{}", function.name),
+                None => write!(f, "{file}+{:#x}", image.offset),
+            },
         }
     }
 }
@@ -366,6 +372,7 @@ impl<'a> Symbols<'a> {
             offset: address.saturating_sub(range.start),
             kernel: image.is_some_and(crate::machine::images::Image::is_kernel),
             pdb,
+            function: names.and_then(|names| names.function_at(range.tag.id, address)),
         }
     }
 }

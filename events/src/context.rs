@@ -198,6 +198,12 @@ impl<'m> Context<'m> {
             let file = symbol.file_name();
             return Some(format!("{file}!{}+{:#x}", function.name, function.offset));
         }
+        if let Symbol::Image(image) = &symbol
+            && let Some(function) = image.function
+        {
+            let offset = address.saturating_sub(function.start);
+            return Some(format!("{symbol}+{offset:#x}"));
+        }
         Some(symbol.to_string())
     }
 }

@@ -38,6 +38,8 @@ pub enum MissingData {
     Samples,
     /// Stacks of samples.
     SampleStacks,
+    /// Frames of native code in stacks.
+    NativeFrames,
     /// Context switches.
     Switches,
     /// Events of threads that become ready.
@@ -104,6 +106,9 @@ impl MissingData {
             MissingData::SampleStacks => {
                 "stacks of samples, so totals are those of the method itself"
             }
+            MissingData::NativeFrames => {
+                "frames of native code, so stacks have only methods of .NET"
+            }
             MissingData::Switches => "context switches",
             MissingData::ReadyThreads => {
                 "events of threads that become ready, so who ended a wait is not known"
@@ -146,6 +151,9 @@ impl MissingData {
                  Profile`, or the WPR profile CPU"
             }
             MissingData::SampleStacks => "record them with `-stackwalk Profile`",
+            MissingData::NativeFrames => {
+                "EventPipe sessions of .NET record none; `dotnet-trace collect-linux` does"
+            }
             MissingData::Switches => "record them with `xperf -on PROC_THREAD+CSWITCH+DISPATCHER`",
             MissingData::ReadyThreads => "record them with `xperf -on DISPATCHER`",
             MissingData::WaitStacks => {
@@ -229,6 +237,16 @@ impl MissingData {
             return Some(MissingData::SampleStacks);
         }
         None
+    }
+
+    /// Frames of native code, if the stacks of a profile have only managed code.
+    #[must_use]
+    pub fn of_stacks(machine: &Machine, profile: &Profile) -> Option<Self> {
+        if machine.has_managed_stacks_only() && !profile.roots().is_empty() {
+            Some(MissingData::NativeFrames)
+        } else {
+            None
+        }
     }
 
     /// Events of processes, if no process has a name.

@@ -23,7 +23,8 @@ pub struct Image {
     pub name: Box<str>,
     /// How many addresses are in it, by origin, without the samples of idle processors.
     pub hits: [u64; Origin::COUNT],
-    /// Its identity, if a merge recorded it; known once the recording was read.
+    /// Its identity, if a merge recorded it, or a stream of `collect-linux`; known once the
+    /// recording was read.
     pub id: Option<ImageId>,
     /// The identity of its file; `None` if no event states it.
     pub stamp: Option<ImageStamp>,
@@ -174,6 +175,13 @@ impl Images {
         };
         self.ids
             .add(place, timestamp, id, |_, known| known == ImageId::None);
+    }
+
+    /// Keeps the PDB of an image that the event of the image states.
+    pub(crate) fn set_pdb(&mut self, index: u64, pdb: Pdb) {
+        if let Some(image) = self.get_mut(index) {
+            image.id = Some(ImageId::Pdb(pdb));
+        }
     }
 
     /// Keeps what the event of an image states of its file.

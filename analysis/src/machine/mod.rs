@@ -11,6 +11,7 @@ mod image_lives;
 pub mod images;
 mod kernel_events;
 mod lookup;
+mod mapped_files;
 pub(crate) mod names;
 mod process;
 mod records;
@@ -28,6 +29,7 @@ use foldhash::HashMap;
 use self::drives::Volumes;
 use self::images::Images;
 use self::lookup::IdHolders;
+use self::mapped_files::MappedFiles;
 use self::names::Names;
 use self::resolve::Resolver;
 use self::threads::Threads;
@@ -159,6 +161,10 @@ with_accessors! {
             recent: DirectMapped<Option<(ProcessId, ProcessIndex)>>,
             threads: Threads,
             volumes: Volumes,
+            /// Whether it has events of `collect-linux`, whose stacks have native frames.
+            has_native_stacks: bool,
+            /// Files of streams of `collect-linux`.
+            mapped_files: MappedFiles,
             /// The processes of the threads that were sampled last, by thread id.
             sampled: DirectMapped<Option<(ThreadId, ProcessIndex)>>,
             /// The thread of the last event: its process is known.
@@ -209,6 +215,8 @@ impl Machine {
             recent: DirectMapped::new(RECENT_PROCESSES),
             threads: Threads::default(),
             volumes: Volumes::default(),
+            has_native_stacks: false,
+            mapped_files: MappedFiles::default(),
             sampled: DirectMapped::new(RECENT_THREADS),
             last_thread: None,
             unattributed: HashMap::default(),
@@ -246,6 +254,15 @@ impl Machine {
     #[doc(hidden)]
     pub fn kernel_begins(&self) -> u64 {
         self.kernel_begins
+    }
+
+    /// Whether the stacks of events have frames of managed code only, as EventPipe sessions of .NET
+    /// record them. Streams of `dotnet-trace collect-linux` also have frames of native code.
+    #[must_use]
+    pub fn has_managed_stacks_only(&self) -> bool {
+        let mut files = self.files.iter();
+        let are_streams = files.all(|file| file.header.is_event_pipe());
+        are_streams && !self.files.is_empty() && !self.has_native_stacks
     }
 
     /// Images of the kernel by address.

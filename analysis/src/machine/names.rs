@@ -179,6 +179,16 @@ pub(crate) struct AssemblyNames<'a> {
     pub domain: u64,
 }
 
+/// A function of an image that the recording names. Streams of `dotnet-trace collect-linux` do;
+/// kernel traces of Windows do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageFunction<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its first address.
+    pub start: u64,
+}
+
 /// The names of methods, modules, assemblies, domains and images.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
@@ -195,6 +205,27 @@ pub(crate) struct Names {
     images: Vec<Text>,
     /// Paths of PDBs.
     pdbs: HashMap<Pdb, Text>,
+    /// Functions of images.
+    functions: BTreeMap<FunctionPlace, FunctionName>,
+}
+
+/// Functions of images that are kept: each takes 48 bytes and its name.
+const MAX_FUNCTIONS: usize = 1 << 20;
+
+/// Where a function of an image begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FunctionPlace {
+    /// The index of the image.
+    image: u64,
+    start: u64,
+}
+
+/// The name of a function of an image.
+#[derive(Clone, Copy, Debug)]
+struct FunctionName {
+    /// Its last address.
+    last: u64,
+    name: Text,
 }
 
 impl Names {
@@ -304,6 +335,34 @@ impl Names {
         {
             *known = path;
         }
+    }
+
+    /// Keeps the name of a function of an image, by its first and its last address.
+    pub fn function(&mut self, image: u64, start: u64, last: u64, name: &str) {
+        if self.functions.len() >= MAX_FUNCTIONS {
+            return;
+        }
+        let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let name = self.texts.number(&units);
+        let place = FunctionPlace { image, start };
+        self.functions.insert(place, FunctionName { last, name });
+    }
+
+    /// The function at an address of an image.
+    #[must_use]
+    pub fn function_at(&self, image: u64, address: u64) -> Option<ImageFunction<'_>> {
+        let end = FunctionPlace {
+            image,
+            start: address,
+        };
+        let (place, function) = self.functions.range(..=end).next_back()?;
+        if place.image != image || function.last < address {
+            return None;
+        }
+        Some(ImageFunction {
+            name: self.texts.get(function.name),
+            start: place.start,
+        })
     }
 
     /// Keeps the path of a PDB, in the encoding of a linker.

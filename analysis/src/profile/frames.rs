@@ -271,7 +271,11 @@ impl FrameTable {
     /// The code of a function in an image.
     fn image_code(&mut self, image: &Image<'_>, key: &FrameKey<'_>, is_exact: bool) -> Code {
         let addresses = Some(image.start..image.end);
-        let name = key.function.map_or(UNKNOWN, |function| &function.name);
+        let name = match (key.function, image.function) {
+            (Some(function), _) => &function.name,
+            (None, Some(function)) => function.name,
+            (None, None) => UNKNOWN,
+        };
         Code {
             module: self.module(image.path, image.pdb, addresses, is_exact),
             method: name.to_owned(),

@@ -33,7 +33,7 @@ pub struct FunctionOffset {
     pub offset: u32,
 }
 
-/// Names the functions of images, which traces do not contain.
+/// Names the functions of images, which traces of Windows do not contain.
 ///
 /// With the feature `pdb`, a `pdb::Symbolizer` finds them in PDBs. Debug information of another
 /// kind needs one method:

@@ -269,7 +269,7 @@ fn not_opened(name: &str, error: &io::Error) -> Failure {
             Failure::new(name, "permission denied").hint("check the permissions of the file")
         }
         io::ErrorKind::IsADirectory => {
-            Failure::new(name, "is a directory").hint("name the .etl files in it")
+            Failure::new(name, "is a directory").hint("name the traces in it")
         }
         io::ErrorKind::Unsupported => {
             Failure::io(name, error).hint("name an .etl file; `-` reads standard input")

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
+use std::path::Path;
 use std::process::Command;
 
 use etl_test_support::{needs, node_packages, root, trace};
@@ -12,6 +13,10 @@ use crate::common::{
     CommandOutput, directory, etlkit, etlkit_bytes, etlkit_piped, etlverify, names,
 };
 use write::{EventRow, ObjectStream, START_TICKS, metadata_blob, sample, stack_block, utf16};
+
+#[allow(dead_code, reason = "other tests need more of it")]
+#[path = "../../../nettrace/examples/common/collect_linux.rs"]
+mod collect_linux;
 
 #[allow(dead_code, reason = "other tests need more of it")]
 #[path = "../../../nettrace/examples/common/write.rs"]
@@ -369,4 +374,131 @@ fn a_recorded_profile_has_the_methods_of_its_program() {
     for method in ["Work.dll!Work.Main", "!System.Threading.Thread.Sleep"] {
         assert!(said.out.contains(method), "{}", said.out);
     }
+}
+
+/// A packed stream.
+fn gzipped(stream: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(stream).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// The reports of a command on several files.
+fn reports(here: &Path, command: &[&str]) -> Vec<Value> {
+    let said = etlkit(here, command);
+    let reports: Value = serde_json::from_str(&said.out).unwrap();
+    reports.as_array().unwrap().clone()
+}
+
+#[test]
+fn directories_of_streams_are_read() {
+    let stream = sampled();
+    let here = directory(&[
+        ("streams/a.nettrace", &stream),
+        ("streams/cut.nettrace", &stream[..stream.len() - 1]),
+        ("streams/deeper/b.nettrace.gz", &gzipped(&stream)),
+        ("streams/notes.txt", b"text"),
+    ]);
+    let infos = reports(here.path(), &["info", "streams", "--format", "json"]);
+    let complete: Vec<&Value> = infos
+        .iter()
+        .map(|info| &info["stream"]["is_complete"])
+        .collect();
+    assert_eq!(complete, [true, false, true]);
+    let verdicts = reports(here.path(), &["verify", "streams", "--format", "json"]);
+    let origins: Vec<&Value> = verdicts.iter().map(|report| &report["origin"]).collect();
+    assert_eq!(origins, ["event_pipe"; 3]);
+    let samples = ["dump", "streams", "--event", "ThreadSample"];
+    assert_eq!(etlkit(here.path(), &samples).out.lines().count(), 6);
+    let tables = ["export", "parquet", "streams", "-o", "tables"];
+    assert_eq!(etlkit(here.path(), &tables).code, 0);
+    // These commands read one recording: its files are named.
+    for command in [
+        &["analyze", "cpu", "streams"][..],
+        &["export", "folded", "streams", "-o", "-"],
+        &["convert", "streams", "-o", "all.etl"],
+    ] {
+        let said = etlkit(here.path(), command);
+        assert_eq!(said.code, 2, "{command:?}");
+        assert!(
+            said.err.contains("hint: name the traces in it"),
+            "{}",
+            said.err
+        );
+    }
+}
+
+#[test]
+fn several_streams_are_one_recording() {
+    let stream = sampled();
+    let here = directory(&[
+        ("a.nettrace", &stream),
+        ("b.nettrace.gz", &gzipped(&stream)),
+    ]);
+    let files = ["a.nettrace", "b.nettrace.gz"];
+    let said = etlkit(here.path(), &[&["analyze", "cpu"][..], &files].concat());
+    assert!(
+        said.out.contains("  4 samples: 0.004 s of thread time"),
+        "{}",
+        said.out
+    );
+    let said = etlkit(
+        here.path(),
+        &[&["export", "folded"][..], &files, &["-o", "-"]].concat(),
+    );
+    assert!(said.out.contains("orders (4711);? 4"), "{}", said.out);
+    let merge = [&["merge"][..], &files, &["-o", "merged.etl"]].concat();
+    assert_eq!(etlkit(here.path(), &merge).code, 0);
+    let verified = etlverify(here.path(), &["merged.etl", "--format", "json"]).out;
+    let report: Value = serde_json::from_str(&verified).unwrap();
+    assert_eq!(report["origin"], "event_pipe");
+    assert_eq!(report["records"], 7);
+}
+
+#[test]
+fn other_versions_are_refused_by_name() {
+    let mut old =
+        b"\x14\0\0\0!FastSerialization.1\x04\x04\x01\x03\0\0\0\x03\0\0\0\x05\0\0\0Trace\x06"
+            .to_vec();
+    old.extend([0; 100]);
+    let mut later = b"Nettrace\0\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
+    later.extend([0; 100]);
+    let here = directory(&[("old.nettrace", &old), ("later.nettrace", &later)]);
+    for command in [
+        &["info"][..],
+        &["dump"],
+        &["verify"],
+        &["analyze", "gc"],
+        &["export", "folded", "-o", "out"],
+        &["convert", "-o", "out"],
+    ] {
+        for (file, version) in [
+            ("old.nettrace", "version 3"),
+            ("later.nettrace", "version 7"),
+        ] {
+            let said = etlkit(here.path(), &[command, &[file]].concat());
+            assert_eq!(said.code, 2, "{command:?}");
+            assert!(said.err.contains(version), "{command:?}: {}", said.err);
+        }
+    }
+}
+
+#[test]
+fn commands_read_streams_of_collect_linux() {
+    let stream = collect_linux::collect_linux();
+    let here = directory(&[("a.nettrace", &stream)]);
+    let mut text = String::new();
+    for command in [
+        &["info", "a.nettrace"][..],
+        &["analyze", "processes", "a.nettrace"],
+        &["analyze", "images", "a.nettrace"],
+        &["analyze", "cpu", "--tree", "a.nettrace"],
+        &["analyze", "waits", "a.nettrace"],
+        &["analyze", "waits", "--tree", "a.nettrace"],
+        &["export", "folded", "a.nettrace", "-o", "-"],
+    ] {
+        text += &format!("$ etlkit {}\n", command.join(" "));
+        text += &all(&etlkit(here.path(), command));
+    }
+    insta::assert_snapshot!("collect_linux", text);
 }

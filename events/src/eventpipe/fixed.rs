@@ -11,6 +11,11 @@ const UNIVERSAL_SYSTEM: &str = "Universal.System";
 /// Samples and other events of `perf`, by one_collect.
 const UNIVERSAL_EVENTS: &str = "Universal.Events";
 
+/// Whether an event is a context switch of `dotnet-trace collect-linux`.
+pub(super) fn is_switch(metadata: &Metadata) -> bool {
+    metadata.provider == UNIVERSAL_EVENTS && metadata.name == "cswitch"
+}
+
 /// The name and the layout of an event.
 #[derive(Debug)]
 pub(super) struct FixedEvent {

@@ -11,7 +11,7 @@ use etl_schema::{EventSchema, Identity};
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::fields::Layout;
-use super::fixed::FixedEvent;
+use super::fixed::{FixedEvent, is_switch};
 use super::payload::Encoding;
 
 /// The channel of events that describe themselves.
@@ -55,6 +55,8 @@ pub(super) struct EventKind {
     pub encodings: Option<Vec<Encoding>>,
     /// Whether a field is not described.
     pub is_undescribed: bool,
+    /// Whether it is a context switch of `dotnet-trace collect-linux`.
+    pub is_switch: bool,
 }
 
 /// The extended items of an event that describes itself.
@@ -94,6 +96,7 @@ impl EventKind {
             items: None,
             encodings: None,
             is_undescribed: false,
+            is_switch: is_switch(metadata),
         };
         if let Some(event) = table_event(&kind) {
             kind.descriptor.opcode = event.schema.opcode.value;

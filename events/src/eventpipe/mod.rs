@@ -29,6 +29,8 @@
 //! * The stream does not describe the events of the runtime. The tables have their names, opcodes,
 //!   tasks and fields.
 //! * The stack becomes an extended item.
+//! * A context switch of `dotnet-trace collect-linux` is also two records of the kernel: when the
+//!   thread leaves its processor, and when it runs again, with its stack.
 //! * Lost events are counted, and flagged in the buffer in which they are missing.
 //! * A stream that is cut becomes a trace that was not closed.
 
@@ -39,6 +41,7 @@ mod kinds;
 mod losses;
 mod payload;
 mod report;
+mod switches;
 mod writer;
 
 use std::io::Read;

@@ -11,6 +11,7 @@ use super::kinds::{EventKind, EventKinds};
 use super::losses::LossPlaces;
 use super::payload;
 use super::report::ConversionReport;
+use super::switches::{Absence, Switches};
 
 /// The longest record.
 const MAX_RECORD: usize = 0xffff;
@@ -29,6 +30,7 @@ pub(super) struct RecordWriter<O: Output> {
     kinds: EventKinds,
     losses: LossTracker,
     loss_places: LossPlaces,
+    switches: Switches,
     /// Faults of the list that are in the trace.
     reported_damage: usize,
     /// The time of the latest record.
@@ -54,6 +56,7 @@ impl<O: Output> RecordWriter<O> {
             kinds: EventKinds::new(),
             losses: LossTracker::new(),
             loss_places: LossPlaces::new(trace.frequency),
+            switches: Switches::new(pointer_size(trace)),
             reported_damage: 0,
             latest: Ticks::new(trace.start_ticks.get()),
             report: ConversionReport {
@@ -175,11 +178,26 @@ impl<O: Output> RecordWriter<O> {
             record = record.extended(&narrow_stack);
         }
         self.report.undescribed += u64::from(kind.is_undescribed);
+        self.switches.return_before(&mut self.session, timestamp)?;
         let processor = match event.processor {
             Some(processor) if processor < self.processors => processor as u16,
             _ => 0,
         };
         self.session.write(processor, &record)?;
+        if kind.is_switch
+            && let Some(ticks) = payload.first_chunk()
+        {
+            let ticks = i64::try_from(u64::from_le_bytes(*ticks)).unwrap_or(i64::MAX);
+            let absence = Absence {
+                process: process_id,
+                thread: event.thread_id as u32,
+                processor,
+                from: timestamp,
+                until: timestamp.saturating_add(ticks),
+                stack: event.stack,
+            };
+            self.switches.leave(&mut self.session, &absence)?;
+        }
         self.count_record(processor, timestamp)
     }
 
@@ -198,13 +216,15 @@ impl<O: Output> RecordWriter<O> {
     /// Ends all buffers and writes them.
     fn write_buffers(&mut self) -> Result<()> {
         self.session.seal_all();
-        self.session.flush(self.latest)
+        self.session.flush(self.latest.max(self.switches.latest()))
     }
 
     /// Ends the trace of a complete stream.
     pub fn close(mut self) -> Result<Finished<O, ConversionReport>> {
         self.report.is_complete = true;
-        let latest = etl_nettrace::Ticks::new(self.latest.get());
+        self.switches.return_all(&mut self.session)?;
+        let latest = self.latest.max(self.switches.latest());
+        let latest = etl_nettrace::Ticks::new(latest.get());
         let end = self.trace.file_time(latest);
         // The time is rounded down, and a trace that ends when it starts would not be closed.
         let end = end.map(|end| FileTime::new(end.get().saturating_add(1)));
@@ -218,6 +238,7 @@ impl<O: Output> RecordWriter<O> {
     /// Ends the trace of a stream whose end is missing, as if its session had been killed. All
     /// records are in the file.
     pub fn abandon(mut self) -> Result<Finished<O, ConversionReport>> {
+        self.switches.return_all(&mut self.session)?;
         self.write_buffers()?;
         let finished = self.session.abandon()?;
         Ok(Finished {

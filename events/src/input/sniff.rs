@@ -29,6 +29,8 @@ const CAPTURE: Format = format("a packet capture (.pcap)", "Wireshark and tcpdum
 const TWICE: &str =
     "it is packed twice, or in a variant that is not supported: unpack it with its own tool";
 const PACKED: &str = "unpack it first; only .etl.zip, .gz and .zst are unpacked automatically";
+/// The library that wrote a file, after its length.
+const SERIALIZATION: &[u8] = b"!FastSerialization.1";
 const DUMP: Format = format("a memory dump (.dmp)", "WinDbg and dotnet-dump read it");
 const PROGRAM: &str = "name the .etl file that was recorded for it";
 
@@ -60,9 +62,9 @@ const FORMATS: [(usize, &[u8], Format); 44] = [
     ),
     (
         4,
-        b"!FastSerialization.1",
+        SERIALIZATION,
         format(
-            "a PerfView file (.etlx, .gcdump) or an old .nettrace",
+            "a PerfView file (.etlx, .gcdump)",
             "name the .etl file that it was made from",
         ),
     ),
@@ -276,6 +278,9 @@ pub(super) fn other(format: Format) -> Error {
 
 /// The format whose magic number the bytes have.
 fn by_magic(head: &[u8]) -> Option<Format> {
+    if let Some(stream) = old_stream(head) {
+        return Some(stream);
+    }
     for (offset, magic, format) in &FORMATS {
         if has_magic(head, *offset, magic) {
             return Some(*format);
@@ -311,6 +316,25 @@ fn sniff(head: &[u8]) -> Option<Format> {
     } else {
         by_magic(head).or_else(|| text(head))
     }
+}
+
+/// Recognizes EventPipe streams of versions before 4. They begin as other files of the same library
+/// do, and have the name of their first object after its version.
+fn old_stream(head: &[u8]) -> Option<Format> {
+    const NAME: usize = 39;
+    const ADVICE: &str = "record it again with dotnet-trace, or with .NET Core 3.0 or later";
+    if head.get(4..)?.starts_with(SERIALIZATION) {
+        let name = head.get(NAME..)?;
+        if name.starts_with(b"Trace\x06") {
+            let what = "an EventPipe stream of format version 3 (.netperf)";
+            return Some(format(what, ADVICE));
+        }
+        if name.starts_with(b"Microsoft.DotNet.Runtime.EventPipeFile") {
+            let what = "an EventPipe stream of format version 1 or 2 (.netperf)";
+            return Some(format(what, ADVICE));
+        }
+    }
+    None
 }
 
 /// Recognizes text: all its bytes belong to characters.
@@ -393,7 +417,16 @@ mod tests {
             ),
             (
                 b"\x14\0\0\0!FastSerialization.1",
-                "a PerfView file (.etlx, .gcdump) or an old .nettrace",
+                "a PerfView file (.etlx, .gcdump)",
+            ),
+            (
+                b"\x14\0\0\0!FastSerialization.1\x04\x04\x01\x03\0\0\0\x03\0\0\0\x05\0\0\0Trace\x06",
+                "an EventPipe stream of format version 3 (.netperf)",
+            ),
+            (
+                b"\x14\0\0\0!FastSerialization.1\x04\x04\x01\x02\0\0\0\0\0\0\0\x26\0\0\0\
+                  Microsoft.DotNet.Runtime.EventPipeFile\x06",
+                "an EventPipe stream of format version 1 or 2 (.netperf)",
             ),
             (b"SQLite format 3\0\x10", "an SQLite database"),
             (b"MDMP is text here", "text"),

@@ -174,7 +174,10 @@ impl Runtime<'_, '_> {
 
     /// Background compilation ends.
     pub fn tier_end(&mut self, count: u32) -> Result<OpEffect> {
-        let left = self.clr.quick.len() as u32;
+        let left = match self.clr.tiering.counts_calls {
+            true => self.clr.tiering.waiting(),
+            false => self.clr.quick.len() as u32,
+        };
         self.raise(284, 0, &values![self.clr.instance, left, count])?;
         Ok(OpEffect::after(MICROSECOND))
     }

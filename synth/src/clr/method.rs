@@ -26,7 +26,7 @@ mod flag {
 }
 
 /// Tiers of code, as the flags of method events have them. Code without tiers has 0.
-mod tier {
+pub(super) mod tier {
     /// Compiled once and with optimization. Precompiled code has it as well.
     pub const OPTIMIZED: u32 = 2;
     /// Tier 0.
@@ -93,16 +93,14 @@ impl Runtime<'_, '_> {
             self.emit_entry(index, &body)?;
             3 * MICROSECOND
         } else {
-            let tier = self.clr.first_tier(method.kind);
+            let tier = self.clr.first_tier(method);
             self.compile(index, tier, 0)?
         };
-        if self.clr.is_tiered()
-            && self
-                .clr
-                .methods
-                .get(index)
-                .is_some_and(|m| has_tiers(m.kind))
-        {
+        if !self.clr.gets_better_code(index) {
+            // Its first code is its last one.
+        } else if self.clr.tiering.counts_calls {
+            self.note_first_call(index)?;
+        } else {
             self.clr.quick.push_back(index);
         }
         self.clr.live.push(index);
@@ -123,7 +121,11 @@ impl Runtime<'_, '_> {
         let tier = self.clr.next_tier(index);
         let version = self.clr.next_version(index);
         let cost = self.compile(index, tier, version)?;
-        if tier != tier::TIER_1 {
+        if tier == tier::TIER_1 {
+            // The last one.
+        } else if self.clr.tiering.counts_calls {
+            self.clr.tiering.count_again(index);
+        } else {
             self.clr.quick.push_back(index);
         }
         Ok(OpEffect::after(2 * cost))
@@ -152,7 +154,7 @@ impl Runtime<'_, '_> {
     }
 
     /// Compiles a method and raises its events.
-    fn compile(&mut self, index: usize, tier: u32, rejit: u64) -> Result<Nanos> {
+    pub(super) fn compile(&mut self, index: usize, tier: u32, rejit: u64) -> Result<Nanos> {
         let Some(method) = self.clr.methods.get(index) else {
             return Ok(0);
         };
@@ -215,7 +217,7 @@ impl Runtime<'_, '_> {
         let wanted = self.clr.has_jit_load(kind, &asked);
         self.emit_details(index, wanted)?;
         self.emit_method(index, &body, LOAD, false, wanted)?;
-        if tier == tier::QUICK {
+        if tier == tier::QUICK && !self.clr.tiering.counts_calls {
             self.note_quick()?;
         }
         self.publish(index);
@@ -295,6 +297,7 @@ impl Runtime<'_, '_> {
                 self.clr.code.release(body.start, body.size, free);
             }
         }
+        self.clr.tiering.forget(index);
         // The unload events above need it.
         if let Some(method) = self.clr.methods.get_mut(index) {
             method.precompiled = None;
@@ -424,14 +427,27 @@ impl Clr {
         place
     }
 
-    /// The tier of the first code that is compiled for a method of this kind.
-    fn first_tier(&self, kind: CodeKind) -> u32 {
-        match kind {
+    /// The tier of the first code that is compiled for a method.
+    fn first_tier(&self, method: &Method) -> u32 {
+        match method.kind {
             CodeKind::Helper => 0,
             _ if !self.is_tiered() => 0,
             CodeKind::Dynamic => tier::OPTIMIZED,
+            _ if method.has_loop && self.optimizes_loops() => tier::OPTIMIZED,
             _ => tier::QUICK,
         }
+    }
+
+    /// Whether a method that ran for the first time gets better code later.
+    fn gets_better_code(&self, index: usize) -> bool {
+        let Some(method) = self.methods.get(index) else {
+            return false;
+        };
+        if !self.is_tiered() || !has_tiers(method.kind) {
+            return false;
+        }
+        let newest = method.bodies.last().map_or(0, |body| body.tier);
+        method.is_precompiled() || newest != tier::OPTIMIZED
     }
 
     /// The tier after the newest code of a method. Since .NET 8 a method is compiled with counters
@@ -441,18 +457,26 @@ impl Clr {
             return tier::TIER_1;
         };
         let newest = method.bodies.last().map_or(0, |body| body.tier);
-        let counts = self.is_core(8);
+        let mut tiers = method.bodies.iter().map(|body| body.tier);
+        let is_instrumented = tiers.any(|tier| tier == tier::INSTRUMENTED);
+        let counts = self.is_core(8) && !is_instrumented;
         match newest {
-            tier::QUICK if self.is_core(7) && method.il_size >= LOOP => tier::OSR,
+            tier::QUICK if self.replaces_loop(method) => tier::OSR,
             tier::QUICK | tier::OSR if counts => tier::INSTRUMENTED,
             tier::OPTIMIZED if counts => tier::INSTRUMENTED_OPTIMIZED,
             _ => tier::TIER_1,
         }
     }
 
+    /// Whether the next code of a method replaces its loop while it runs. If calls are counted, it
+    /// depends on them instead.
+    fn replaces_loop(&self, method: &Method) -> bool {
+        self.is_core(7) && method.il_size >= LOOP && !self.tiering.counts_calls
+    }
+
     /// The ReJIT id of the next code of a method: .NET Core counts the versions of each method,
     /// .NET Framework the changes by profilers.
-    fn next_version(&mut self, index: usize) -> u64 {
+    pub(super) fn next_version(&mut self, index: usize) -> u64 {
         if !self.is_core(0) {
             self.next_rejit += 1;
             return self.next_rejit - 1;

@@ -20,11 +20,13 @@ mod stack;
 mod start;
 mod state;
 mod sync;
+mod tiering;
 
 pub(crate) use op::{ClrOp, Item, OpEffect, TargetThread};
 pub(crate) use raise::Runtime;
 pub(crate) use stack::{Stack, thread_stack};
 pub(crate) use state::{AppDomain, Assembly, Clr};
+pub(crate) use tiering::{Call, DELAY as TIERING_DELAY};
 
 use crate::error::Result;
 use crate::model::ClrWork;
@@ -40,6 +42,9 @@ impl Runtime<'_, '_> {
             ClrOp::Prepare(method) => self.prepare(*method),
             ClrOp::Tier(method) => self.tier(*method),
             ClrOp::Rejit(method) => self.rejit(*method),
+            ClrOp::Call(call) => self.call(*call),
+            ClrOp::TierResume => self.tier_resume(),
+            ClrOp::TierWork => self.tier_work(),
             ClrOp::TierBegin(count) => self.tier_begin(*count),
             ClrOp::TierEnd(count) => self.tier_end(*count),
             ClrOp::Forget(method) => self.forget(*method),

@@ -1,5 +1,6 @@
 //! Operations of threads inside a CLR.
 
+use super::tiering::Call;
 use crate::error::Result;
 use crate::model::ClrWork;
 use crate::time::Nanos;
@@ -21,6 +22,12 @@ pub(crate) enum ClrOp {
     Tier(usize),
     /// A compiled method is compiled again because a profiler requests it.
     Rejit(usize),
+    /// A thread calls a method.
+    Call(Call),
+    /// The delay is over after which calls are counted.
+    TierResume,
+    /// The methods that were called often enough are compiled again.
+    TierWork,
     /// Background compilation of this many methods starts.
     TierBegin(u32),
     /// Background compilation ends.
@@ -115,6 +122,8 @@ pub(crate) const NO_EFFECT: Result<OpEffect> = Ok(OpEffect {
 pub(crate) enum TargetThread {
     /// The runtime's own, on which finalizers run.
     Finalizer,
+    /// The runtime's own, on which methods are compiled again that were called often enough.
+    Tiering,
     /// The next one whose turn it is.
     Worker,
     /// This one, by index.

@@ -124,6 +124,8 @@ pub(crate) struct Method {
     pub il_size: u32,
     pub has_cold: bool,
     pub ready: bool,
+    /// Whether calls of the script run a loop in it.
+    pub has_loop: bool,
     /// Its code, oldest first; none before it ran, and none when its module is gone.
     pub bodies: Vec<CodeBody>,
     /// Its precompiled code in the image.
@@ -242,6 +244,8 @@ pub(crate) struct Clr {
     /// Methods compiled without optimization while background compilation waits; `None` if it does
     /// not.
     pub tiering_waits: Option<u32>,
+    /// Methods that are compiled again when they were called often enough.
+    pub tiering: super::tiering::Tiering,
 }
 
 impl Clr {
@@ -494,6 +498,7 @@ impl Clr {
                 il_size: (size / 4).max(1),
                 has_cold: plan.cold,
                 ready: number < plan.ready,
+                has_loop: false,
                 bodies: Vec::new(),
                 precompiled: None,
                 later_versions: 0,

@@ -137,6 +137,14 @@ impl Process {
         self.threads.get(self.workers()).copied()
     }
 
+    /// The thread on which the runtime compiles methods again, if it has one.
+    pub fn tiering_thread(&self) -> Option<usize> {
+        if self.service_threads < 3 {
+            return None;
+        }
+        self.threads.get(self.workers() + 1).copied()
+    }
+
     pub fn is_alive(&self) -> bool {
         self.started && self.exited.is_none()
     }

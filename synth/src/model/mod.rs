@@ -40,8 +40,8 @@ pub use provider::{ActivityWork, NamedValue, ProviderKind, ProviderPlan, RaisePl
 pub use session::{EnablePlan, EventPipePlan, Fault, SessionFault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
 pub use step::{
-    Action, ClrWork, CollectorProblem, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan,
-    ToolCommand, Work,
+    Action, CallPlan, CalledMethods, ClrWork, CollectorProblem, GcPlan, HandleKind, Repeat,
+    Request, Step, ThrowPlan, ToolCommand, Work,
 };
 
 use etl_format::FileTime;
@@ -256,6 +256,17 @@ impl Scenario {
             .iter()
             .find(|e| e.files.iter().any(|name| name == file));
         named.or_else(|| self.expectations.iter().find(|e| e.files.is_empty()))
+    }
+
+    /// Whether a process calls methods, so that its runtime counts calls.
+    pub(crate) fn calls_methods(&self, process: usize) -> bool {
+        self.steps.iter().any(|step| match &step.action {
+            Action::Work {
+                process: of,
+                work: Work::Call(_),
+            } => *of == process,
+            _ => false,
+        })
     }
 
     /// Whether its steps may create a file more than once.

@@ -257,6 +257,26 @@ pub enum ClrWork {
     Stub,
 }
 
+/// Calls of methods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPlan {
+    /// The methods.
+    pub methods: CalledMethods,
+    /// How often each is called.
+    pub times: u32,
+    /// How often its loop runs in each call.
+    pub rounds: u32,
+}
+
+/// The methods that are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CalledMethods {
+    /// The method with this full name, `Namespace.Type::Method`.
+    Named(String),
+    /// This many methods, in the order in which they ran for the first time.
+    First(u32),
+}
+
 /// Work of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
@@ -267,6 +287,9 @@ pub enum Work {
     Jit(u32),
     /// Compiles this many methods again with optimization.
     Tier(u32),
+    /// Calls methods. A process that does so compiles its methods again when they were called
+    /// often enough.
+    Call(CallPlan),
     /// Compiles this many methods again because a profiler requests it.
     Rejit(u32),
     /// Frees this many dynamic methods.

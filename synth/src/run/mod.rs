@@ -61,6 +61,8 @@ enum Task {
     SampleOn(usize, usize),
     /// The sampling thread of an EventPipe session begins a round.
     SampleThreads(usize),
+    /// The delay of a CLR after which it counts calls may be over.
+    TieringDelay(usize),
     /// The current thread of a processor may have finished.
     Switch(usize),
     /// A disk has served a request, by its packet.
@@ -257,6 +259,7 @@ impl<'s> Simulator<'s> {
             Task::Sample(session) => self.sample(session),
             Task::SampleOn(session, processor) => self.sample_on(session, processor),
             Task::SampleThreads(session) => self.begin_thread_samples(session),
+            Task::TieringDelay(clr) => self.end_tiering_delay(clr),
             Task::Switch(processor) => self.settle(processor, self.now),
             Task::Disk(irp) => self.disk_done(irp),
             Task::Resume(thread) => self.resume(thread),

@@ -118,9 +118,13 @@ impl Simulator<'_> {
             let process = self.new_process(number, plan, pid, index);
             self.machine.processes.push(process);
             self.processes.push(index);
-            // Besides the workers: one thread for the callbacks of providers, and one of the
-            // runtime for finalizers.
-            let service_threads = if plan.clrs.is_empty() { 1 } else { 2 };
+            // Besides the workers: one thread for the callbacks of providers, and the threads of
+            // the runtime for finalizers and for methods that are compiled again.
+            let service_threads = match plan.clrs.is_empty() {
+                true => 1,
+                false if scenario.calls_methods(number) => 3,
+                false => 2,
+            };
             for _ in 0..plan.threads.saturating_add(service_threads) {
                 self.add_thread(index);
             }
@@ -166,7 +170,8 @@ impl Simulator<'_> {
                 clr.instance
             };
             let at = self.clrs.len();
-            let built = Clr::new(clr, instance, index, at, &mut process.space, source);
+            let mut built = Clr::new(clr, instance, index, at, &mut process.space, source);
+            built.tiering.counts_calls = built.is_tiered() && self.scenario.calls_methods(number);
             process.clrs.push(at);
             self.clrs.push(built);
         }

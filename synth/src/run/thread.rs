@@ -1,6 +1,6 @@
 //! A thread performs its operations, one after the other.
 
-use crate::clr::{ClrOp, Item, Runtime, TargetThread};
+use crate::clr::{ClrOp, Item, Runtime, TIERING_DELAY, TargetThread};
 use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel::Lifecycle;
@@ -127,6 +127,7 @@ impl Simulator<'_> {
         };
         let effect = runtime.perform(op)?;
         let until = runtime.origin.at;
+        let begins_delay = std::mem::take(&mut runtime.clr.tiering.begins_delay);
         // Images are loaded and unloaded with their modules.
         let origin = Origin {
             at: until,
@@ -140,6 +141,9 @@ impl Simulator<'_> {
             for image in images_before.iter().filter(|i| !has_image(&images, i.base)) {
                 self.image_changed(index, Lifecycle::End, image, &origin)?;
             }
+        }
+        if begins_delay {
+            self.plan(until + TIERING_DELAY, Task::TieringDelay(clr));
         }
         // What the operation logs about other threads comes after its events.
         self.machine.advance(usize::from(origin.processor), until);
@@ -156,11 +160,29 @@ impl Simulator<'_> {
         Ok((until, effect.cost, then))
     }
 
+    /// The delay of a CLR after which it counts calls ends, if no method ran for the first time
+    /// meanwhile.
+    pub(super) fn end_tiering_delay(&mut self, clr: usize) -> Result<()> {
+        let Some(runtime) = self.clrs.get_mut(clr).filter(|clr| clr.started) else {
+            return Ok(());
+        };
+        if runtime.tiering.continues_delay() {
+            self.plan(self.now + TIERING_DELAY, Task::TieringDelay(clr));
+            return Ok(());
+        }
+        let process = runtime.process;
+        match self.pick_thread(process, TargetThread::Tiering) {
+            Some(thread) => self.enqueue(thread, [Op::Clr(clr, ClrOp::TierResume)]),
+            None => Ok(()),
+        }
+    }
+
     /// A thread of a process.
     fn pick_thread(&mut self, process: usize, target: TargetThread) -> Option<usize> {
         let process = self.machine.processes.get_mut(process)?;
         match target {
             TargetThread::Finalizer => process.finalizer(),
+            TargetThread::Tiering => process.tiering_thread(),
             TargetThread::Worker => process.next_worker(),
             TargetThread::Thread(thread) => Some(thread),
         }

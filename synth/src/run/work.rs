@@ -1,8 +1,8 @@
 //! Work of processes, converted to operations of their threads.
 
-use crate::clr::{AppDomain, Assembly, ClrOp};
+use crate::clr::{AppDomain, Assembly, Call, Clr, ClrOp};
 use crate::error::{Error, Result};
-use crate::model::{CodeKind, Work};
+use crate::model::{CalledMethods, CodeKind, Work};
 use crate::time::Nanos;
 
 use super::Simulator;
@@ -202,6 +202,16 @@ impl Simulator<'_> {
                 });
                 once(compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)))
             }
+            Work::Call(plan) => {
+                let methods = called_methods(runtime, &plan.methods, now)?;
+                once(methods.into_iter().map(|method| {
+                    ClrOp::Call(Call {
+                        method,
+                        times: plan.times,
+                        rounds: plan.rounds,
+                    })
+                }))
+            }
             Work::Clr(work, count) => vec![(ClrOp::Work(*work), (*count).min(MAX_OPS_PER_STEP))],
             Work::EnterDomain(name) => once([ClrOp::EnterDomain(find_domain(domains, name, now)?)]),
             Work::Forget(count) => {
@@ -235,6 +245,37 @@ impl Simulator<'_> {
             .into_iter()
             .map(|(op, times)| (Op::Clr(clr, op), times))
             .collect())
+    }
+}
+
+/// The indices of the methods that a script calls.
+fn called_methods(clr: &Clr, called: &CalledMethods, now: Nanos) -> Result<Vec<usize>> {
+    match called {
+        CalledMethods::Named(name) => {
+            let index = clr.methods.iter().position(|method| {
+                let rest = name.strip_prefix(&*method.namespace);
+                rest.and_then(|rest| rest.strip_prefix("::")) == Some(method.name.as_str())
+            });
+            match index {
+                Some(index) => Ok(vec![index]),
+                None => Err(Error::impossible(
+                    now,
+                    format!("there is no method \"{name}\""),
+                )),
+            }
+        }
+        CalledMethods::First(count) => {
+            let mut methods = clr.live.clone();
+            methods.retain(|index| {
+                let kind = clr.methods.get(*index).map(|method| method.kind);
+                matches!(
+                    kind,
+                    Some(CodeKind::Jitted | CodeKind::Precompiled | CodeKind::Generic)
+                )
+            });
+            methods.truncate(*count as usize);
+            Ok(methods)
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use super::args::{Args, Time};
 use super::{controller, interrupt, io_work, network, process, raise, session};
 use crate::distribution::Distribution;
 use crate::model::{
-    Action, ClrWork, GcPlan, HandleKind, KernelChange, Repeat, Request, Scenario, Step, ThrowPlan,
-    Work,
+    Action, CallPlan, CalledMethods, ClrWork, FieldValue, GcPlan, HandleKind, KernelChange, Repeat,
+    Request, Scenario, Step, ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -245,6 +245,7 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
         "jit" => Work::Jit(count(&mut args)),
         "tier" => Work::Tier(count(&mut args)),
         "rejit" => Work::Rejit(count(&mut args)),
+        "call" => Work::Call(calls(&mut args)?),
         "forget" => Work::Forget(count(&mut args)),
         "allocate" => Work::Clr(ClrWork::Allocate, count(&mut args)),
         "throw" => {
@@ -290,7 +291,7 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
         "end-thread" => Work::EndThread,
         "exit" => Work::Exit,
         _ => {
-            let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, \
+            let known = "jit, tier, rejit, call, forget, allocate, gc, handle, free-handle, \
                          add-pressure, remove-pressure, throw, contend, wait, queue-work, \
                          queue-io, grow-pool, shrink-pool, retire-threads, return-threads, \
                          suspend-threads, resume-threads, stub, resolve, exchange, run, raise, \
@@ -305,6 +306,20 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
     };
     args.finish();
     Some(work)
+}
+
+/// `call "Shop.Cart::Add" times=30 rounds=1000`: calls of a method, or of a number of methods.
+fn calls(args: &mut Args<'_, '_>) -> Option<CallPlan> {
+    let methods = match args.next("a method, or how many methods")? {
+        FieldValue::Number(count) => CalledMethods::First(u32::try_from(count).unwrap_or(u32::MAX)),
+        FieldValue::Text(name) => CalledMethods::Named(name),
+        FieldValue::Of { .. } => return None,
+    };
+    Some(CallPlan {
+        methods,
+        times: args.get("times").unwrap_or(1),
+        rounds: args.get("rounds").unwrap_or(1),
+    })
 }
 
 /// A garbage collection.

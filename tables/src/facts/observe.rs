@@ -271,8 +271,13 @@ impl<'s> Location<'s> {
             },
             Some(Symbol::Image(image)) => Location {
                 module: file_name(image.path),
-                method: String::new(),
-                offset: Some(image.offset),
+                method: image
+                    .function
+                    .map_or(String::new(), |function| function.name.to_owned()),
+                offset: match image.function {
+                    Some(function) => Some(address.saturating_sub(function.start)),
+                    None => Some(image.offset),
+                },
             },
             _ => Location::default(),
         }
@@ -282,7 +287,10 @@ impl<'s> Location<'s> {
 /// Module and method, as profiles show them.
 fn label(symbol: Option<&Symbol<'_>>) -> String {
     match symbol {
-        Some(Symbol::Image(image)) => format!("{}!?", or_unknown(file_name(image.path))),
+        Some(Symbol::Image(image)) => {
+            let function = image.function.map_or("?", |function| function.name);
+            format!("{}!{function}", or_unknown(file_name(image.path)))
+        }
         Some(Symbol::Method(method)) => {
             let module = method.module.map_or("", |module| file_name(module.path));
             format!("{}!{}", or_unknown(module), method.label())

@@ -97,7 +97,11 @@ fn method_label(
         Some(symbol @ Symbol::Method(_)) => symbol.to_string(),
         Some(symbol @ Symbol::Image(image)) => {
             let function = functions.and_then(|functions| functions.function(machine, &image));
-            let name = function.as_ref().map_or("?", |function| &function.name);
+            let name = match (&function, image.function) {
+                (Some(function), _) => &function.name,
+                (None, Some(function)) => function.name,
+                (None, None) => "?",
+            };
             format!("{}!{name}", symbol.file_name())
         }
         _ => "?".to_owned(),
@@ -182,6 +186,7 @@ mod tests {
             offset,
             kernel: false,
             pdb: None,
+            function: None,
         }))
     }
 

@@ -35,3 +35,4 @@ mod statistics;
 mod synth;
 mod synth_truth;
 mod thread_waits;
+mod tiers;

@@ -143,6 +143,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let mut report = report("cpu", &analyzed);
     describe(&mut report, &profile);
+    report.add_missing(MissingData::of_stacks(&analyzed.machine, &profile));
     let table = if args.tree {
         profiles::tree(&profile, args.min_percent)
     } else if let Some(text) = &args.focus {

@@ -115,6 +115,7 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let threads = lock_waits(&analyzed.machine, waits, &args.selection(&analyzed)).len();
     let mut report = report("contention", &analyzed);
     ensure_stacks(&mut report, &profile, MissingData::LockWaitStacks);
+    report.add_missing(MissingData::of_stacks(&analyzed.machine, &profile));
     report.tables.push(stacks.table(&profile)?);
     describe_lock_waits(&mut report, waits, threads);
     args.print(&mut report, analyzed.outcome)

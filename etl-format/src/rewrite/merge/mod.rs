@@ -2,10 +2,11 @@
 //!
 //! # The merged trace
 //! * The header is the header of the input that began first, changed as mergers do. The session's
-//!   name is `Relogger`; the file's name is `[multiple files]`, or unchanged with one input. The
-//!   mode is RELOG and SEQUENTIAL, and ADD_HEADER if an input is a selection. Lost events and
-//!   buffers are the sums of all inputs, in which files of one session are counted once. The end
-//!   time is the latest of all inputs; records may be later, as in real merges.
+//!   name is `Relogger`, or `EventPipe` if all inputs are of EventPipe; the file's name is
+//!   `[multiple files]`, or unchanged with one input. The mode is RELOG and SEQUENTIAL, and
+//!   ADD_HEADER if an input is a selection. Lost events and buffers are the sums of all inputs, in
+//!   which files of one session are counted once. The end time is the latest of all inputs; records
+//!   may be later, as in real merges.
 //! * Buffers that are missing from an input, or between files of one session, or that could not be
 //!   read whole, are also counted as lost: the new buffers are numbered from 1 without gaps, as
 //!   mergers do. Buffers between files are counted if all inputs fit into the memory.
@@ -413,7 +414,11 @@ fn header<S: Source>(
         header.events_lost = header.events_lost.saturating_add(*events);
         header.buffers_lost = header.buffers_lost.saturating_add(*buffers);
     }
-    header.logger_name = "Relogger".encode_utf16().collect();
+    // What wrote the traces decides how they are judged: EventPipe has no events of the kernel.
+    let are_streams = inputs.iter().all(|input| input.header.is_event_pipe());
+    if !are_streams || inputs.is_empty() {
+        header.logger_name = "Relogger".encode_utf16().collect();
+    }
     if inputs.len() > 1 {
         header.log_file_name = SEVERAL_FILES.encode_utf16().collect();
     }

@@ -5,6 +5,10 @@ mod made;
 mod opened;
 mod recorded;
 mod runtimes;
+mod switches;
+
+#[path = "../../../../nettrace/examples/common/collect_linux.rs"]
+mod collect_linux;
 
 #[allow(dead_code, reason = "other tests need more of it")]
 #[path = "../../../../nettrace/examples/common/write.rs"]

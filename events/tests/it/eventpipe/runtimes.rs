@@ -144,12 +144,10 @@ fn every_event_has_the_level_and_keywords_of_the_tables() {
             let descriptor = table.schema.descriptor();
             let mut is_equal =
                 (descriptor.level, descriptor.keyword) == (event.level, event.keywords);
-            // The level of two events depends on the version: the entry point of precompiled code
-            // has its level since .NET 8, and the dynamic event of collections has another one.
-            let is_old = recording.runtime.starts_with("3.1");
-            let is_by_version = event.id == 159 && is_old || event.id == 39 && !is_old;
+            // The entry point of precompiled code has its level since .NET 8.
             if let Some(older) = &table.older
-                && is_by_version
+                && event.id == 159
+                && recording.runtime.starts_with("3.1")
             {
                 is_equal |= (older.level, older.keywords) == (event.level, event.keywords);
             }

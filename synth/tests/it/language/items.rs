@@ -448,6 +448,26 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         ],
     ),
     (
+        "call, call.times, call.rounds",
+        r#"process "App.exe" { clr "core" version="8.0.100" { assembly "App" { module "C:\\App\\App.dll" { method "App.Cart::Add" ready=#false } } }
+at "2s" { call "App.Cart::Add" times=200 }; at "3s" { call 1 times=30 }; at "4s" { call 1 times=29 }; at "5s" { call "App.Cart::Add" rounds=20000 } }
+<<session>>"#,
+        &[
+            // The calls before its end are not counted.
+            (r#""event":"TieredCompilationPause""#, 1),
+            (r#""event":"TieredCompilationResume""#, 1),
+            // Thirty of the calls, and thirty of the instrumented code.
+            (r#""event":"TieredCompilationBackgroundJitStart""#, 2),
+            (r#""event":"TieredCompilationBackgroundJitStop""#, 2),
+            // Instrumented, replaced while its loop runs, and optimized.
+            (r#""event":"MethodLoadVerbose_V2""#, 3),
+            (r#""MethodFlags":776"#, 1),
+            (r#""MethodFlags":648"#, 1),
+            (r#""MethodFlags":520"#, 1),
+            (r#""ReJITID":3}"#, 1),
+        ],
+    ),
+    (
         "allocate, gc, gc.induced, gc.background, gc.compact",
         r#"<<process>>; at "2s" { allocate 130 }; at "3s" { gc 2 induced=#true compact=#true }; at "4s" { gc 2 background=#true } }
 <<session>>"#,
