@@ -4,6 +4,7 @@
 //! `state` contains the state, `raise` raises events, and each other file performs some operations.
 
 mod binder;
+mod call_counts;
 mod compiler;
 mod exception;
 mod gc;
@@ -22,11 +23,11 @@ mod state;
 mod sync;
 mod tiering;
 
-pub(crate) use op::{ClrOp, Item, OpEffect, TargetThread};
+pub(crate) use op::{Call, ClrOp, Item, OpEffect, TargetThread};
 pub(crate) use raise::Runtime;
 pub(crate) use stack::{Stack, thread_stack};
 pub(crate) use state::{AppDomain, Assembly, Clr};
-pub(crate) use tiering::{Call, DELAY as TIERING_DELAY};
+pub(crate) use tiering::DELAY as TIERING_DELAY;
 
 use crate::error::Result;
 use crate::model::ClrWork;

@@ -1,9 +1,19 @@
 //! Operations of threads inside a CLR.
 
-use super::tiering::Call;
 use crate::error::Result;
 use crate::model::ClrWork;
 use crate::time::Nanos;
+
+/// Calls of a method by a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The index of the method.
+    pub method: usize,
+    /// How often.
+    pub times: u32,
+    /// How often its loop runs in each call.
+    pub rounds: u32,
+}
 
 /// An operation of a thread inside a CLR.
 #[derive(Clone, Debug, PartialEq, Eq)]

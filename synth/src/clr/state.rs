@@ -245,7 +245,7 @@ pub(crate) struct Clr {
     /// not.
     pub tiering_waits: Option<u32>,
     /// Methods that are compiled again when they were called often enough.
-    pub tiering: super::tiering::Tiering,
+    pub tiering: super::call_counts::Tiering,
 }
 
 impl Clr {

@@ -1,23 +1,20 @@
-//! Tiered compilation by calls, as .NET Core does it: a thread of the runtime compiles methods again
-//! that were called often enough.
+//! Tiered compilation by calls, as .NET Core does it: a thread of the runtime compiles methods
+//! again that were called often enough.
 //!
-//! A method that runs for the first time begins a delay, or prolongs one. When no method ran for the
-//! first time for the length of the delay, the calls of all these methods are counted. A method
+//! A method that runs for the first time begins a delay, or prolongs one. When no method ran for
+//! the first time for the length of the delay, the calls of all these methods are counted. A method
 //! with enough calls waits for the thread. A loop that runs long enough has its method compiled
 //! again at once, on the thread that runs it.
 
-use std::collections::{BTreeMap, VecDeque};
-
+use super::call_counts::CALLS;
 use super::method::tier;
-use super::op::{ClrOp, NO_EFFECT, OpEffect, TargetThread};
+use super::op::{Call, ClrOp, NO_EFFECT, OpEffect, TargetThread};
 use super::raise::Runtime;
 use super::state::{Clr, Method};
 use crate::error::Result;
 use crate::etw::values;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
-/// Calls after which a method is compiled again, by the settings of .NET Core 3 to .NET 10.
-const CALLS: u32 = 30;
 /// The delay without new methods after which calls are counted, by the same settings.
 pub(crate) const DELAY: Nanos = 100 * MILLISECOND;
 /// Rounds of a loop after which it is reported to the runtime.
@@ -29,17 +26,6 @@ const CALL: Nanos = 100;
 const ROUND: Nanos = 2;
 /// The longest time of calls that no other operation interrupts.
 const SLICE: Nanos = MILLISECOND;
-
-/// Calls of a method by a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
-    /// The index of the method.
-    pub method: usize,
-    /// How often.
-    pub times: u32,
-    /// How often its loop runs in each call.
-    pub rounds: u32,
-}
 
 impl Call {
     /// The time of so many of the calls.
@@ -57,77 +43,6 @@ impl Call {
             times: self.times - times,
             ..self
         })]
-    }
-}
-
-/// The methods of a CLR whose calls are counted.
-#[derive(Debug, Default)]
-pub(crate) struct Tiering {
-    /// Whether the script calls methods. Otherwise the script states which methods are compiled
-    /// again.
-    pub counts_calls: bool,
-    /// Whether a delay that began has to be timed.
-    pub begins_delay: bool,
-    is_delayed: bool,
-    /// Whether a method ran for the first time since the delay was timed last.
-    has_activity: bool,
-    /// Methods that ran for the first time during the delay.
-    new: Vec<usize>,
-    /// Calls that methods still need.
-    calls_left: BTreeMap<usize, u32>,
-    /// How often the loops of methods were reported.
-    reports: BTreeMap<usize, u32>,
-    /// Methods that wait for the thread that compiles them again.
-    queue: VecDeque<usize>,
-    /// Whether that thread works.
-    is_working: bool,
-}
-
-impl Tiering {
-    /// The delay is over if no method ran for the first time meanwhile. Returns whether it goes on.
-    pub fn continues_delay(&mut self) -> bool {
-        std::mem::take(&mut self.has_activity)
-    }
-
-    /// The number of methods that wait to be compiled again.
-    pub fn waiting(&self) -> u32 {
-        self.queue.len() as u32
-    }
-
-    /// The calls of a method with new code are counted.
-    pub fn count_again(&mut self, method: usize) {
-        self.calls_left.insert(method, CALLS);
-    }
-
-    /// The code of a method is gone.
-    pub fn forget(&mut self, method: usize) {
-        self.calls_left.remove(&method);
-        self.reports.remove(&method);
-        self.new.retain(|new| *new != method);
-        self.queue.retain(|waiting| *waiting != method);
-    }
-
-    /// Counts calls. Returns whether the method now has enough.
-    fn count(&mut self, method: usize, times: u32) -> bool {
-        let Some(left) = self.calls_left.get_mut(&method) else {
-            return false;
-        };
-        *left = left.saturating_sub(times);
-        if *left > 0 {
-            return false;
-        }
-        self.calls_left.remove(&method);
-        self.queue.push_back(method);
-        true
-    }
-
-    /// Whether the thread that compiles methods again has to begin. It pauses during a delay.
-    fn begins_work(&mut self) -> bool {
-        if self.is_delayed || self.is_working || self.queue.is_empty() {
-            return false;
-        }
-        self.is_working = true;
-        true
     }
 }
 

@@ -128,19 +128,13 @@ impl Simulator<'_> {
         let effect = runtime.perform(op)?;
         let until = runtime.origin.at;
         let begins_delay = std::mem::take(&mut runtime.clr.tiering.begins_delay);
-        // Images are loaded and unloaded with their modules.
         let origin = Origin {
             at: until,
             ..origin
         };
         if changes_images {
             let images = process.images.clone();
-            for image in images.iter().filter(|i| !has_image(&images_before, i.base)) {
-                self.image_changed(index, Lifecycle::Start, image, &origin)?;
-            }
-            for image in images_before.iter().filter(|i| !has_image(&images, i.base)) {
-                self.image_changed(index, Lifecycle::End, image, &origin)?;
-            }
+            self.log_image_changes(index, &images_before, &images, &origin)?;
         }
         if begins_delay {
             self.plan(until + TIERING_DELAY, Task::TieringDelay(clr));
@@ -158,6 +152,23 @@ impl Simulator<'_> {
         )?;
         let then = effect.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
         Ok((until, effect.cost, then))
+    }
+
+    /// Logs the images that a thread loaded and unloaded with their modules.
+    fn log_image_changes(
+        &mut self,
+        thread: usize,
+        before: &[Image],
+        after: &[Image],
+        origin: &Origin,
+    ) -> Result<()> {
+        for image in after.iter().filter(|i| !has_image(before, i.base)) {
+            self.image_changed(thread, Lifecycle::Start, image, origin)?;
+        }
+        for image in before.iter().filter(|i| !has_image(after, i.base)) {
+            self.image_changed(thread, Lifecycle::End, image, origin)?;
+        }
+        Ok(())
     }
 
     /// The delay of a CLR after which it counts calls ends, if no method ran for the first time

@@ -63,6 +63,40 @@ at "1s" { stop "NT Kernel Logger" }"#,
         &[(r#""Flags":129"#, 375), (r#""Flags":130"#, 124)],
     ),
     (
+        "interrupt, interrupt.processor, interrupt.isr, interrupt.dpc, interrupt.kind, interrupt.message, interrupt.nested",
+        r#"machine processors=2
+session "NT Kernel Logger" file="k.etl" { kernel "interrupts" }
+at "1s" {
+    interrupt "ndis.sys" processor=1 isr="6us" dpc="180us" kind="timer" nested="9us"
+    interrupt "storport.sys" isr="4us" message=#true
+}
+at "2s" { stop "NT Kernel Logger" }"#,
+        &[
+            (r#""call":"isr","processor":1,"driver":"ndis.sys""#, 2),
+            (r#""ended_ns":1000006000,"call":"isr""#, 1),
+            // The deferred call takes 180 µs, and is interrupted for 9 µs.
+            (
+                r#""started_ns":1000006000,"ended_ns":1000195000,"call":"timer_dpc""#,
+                1,
+            ),
+            (
+                r#""ended_ns":1000004000,"call":"message_isr","processor":0,"driver":"storport.sys""#,
+                1,
+            ),
+        ],
+    ),
+    (
+        "page-in, page-in.bytes, page-in.offset",
+        r#"process "App.exe" { at "2s" { page-in "C:\\App\\catalog.dat" bytes=32768 offset=65536 } }
+session "NT Kernel Logger" file="k.etl" { kernel "faults" }
+at "3s" { stop "NT Kernel Logger" }"#,
+        &[
+            (r#""kind":"hard_fault","started_ns":2000000000"#, 1),
+            (r#""path":"C:\\App\\catalog.dat""#, 1),
+            (r#""offset":65536,"bytes":32768"#, 1),
+        ],
+    ),
+    (
         "raise.version, raise.level, raise.keywords, raise.opcode, raise.task, raise.channel",
         r#"process "App.exe" { at "2s" {
     raise Microsoft-Windows-Kernel-Process 1 version=0 level=3 keywords=0x30 opcode=9 task=8 channel=7 { ImageName "a.exe" }
