@@ -176,6 +176,17 @@ impl MissingData {
                  Microsoft-Windows-Kernel-Process, keyword 0x10"
             }
             MissingData::Images | MissingData::ImageLoads => "record them with `xperf -on LOADER`",
+            MissingData::Activities => {
+                "enable a provider whose events have the opcodes Start and Stop, or such names"
+            }
+            MissingData::LostEnds { of, .. } => of,
+            _ => self.runtime_remedy(),
+        }
+    }
+
+    /// How the events of .NET are recorded.
+    const fn runtime_remedy(self) -> &'static str {
+        match self {
             MissingData::ModuleLoads => {
                 "enable Microsoft-Windows-DotNETRuntime with the keyword Loader (0x8) at \
                  level 4"
@@ -220,10 +231,7 @@ impl MissingData {
                 "enable Microsoft-Windows-DotNETRuntime with the keyword Threading \
                  (0x10000) at level 5"
             }
-            MissingData::Activities => {
-                "enable a provider whose events have the opcodes Start and Stop, or such names"
-            }
-            MissingData::LostEnds { of, .. } => of,
+            _ => "",
         }
     }
 

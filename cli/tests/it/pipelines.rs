@@ -383,7 +383,7 @@ fn files_of_servers_fit_their_schemas() {
         assert!(result["wrong"].is_null(), "{result}");
     }
     // A missing key is noticed.
-    let wrong = read("action.yml").replace("using: composite", "using: composit");
+    let wrong = read("action.yml").replace("using: composite", "using: other");
     let here = directory(&[("action.yml", wrong.as_bytes())]);
     let results = foreign("pipeline_files.py", &[here.path().join("action.yml")]);
     assert!(results[0]["wrong"].is_string(), "{results:?}");
