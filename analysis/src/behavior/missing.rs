@@ -180,7 +180,17 @@ impl MissingData {
                 "enable a provider whose events have the opcodes Start and Stop, or such names"
             }
             MissingData::LostEnds { of, .. } => of,
-            _ => self.runtime_remedy(),
+            MissingData::ModuleLoads
+            | MissingData::LoadDurations
+            | MissingData::Collections
+            | MissingData::Allocations
+            | MissingData::HeapSizes
+            | MissingData::Compilations
+            | MissingData::Exceptions
+            | MissingData::LockWaits
+            | MissingData::LockWaitStacks
+            | MissingData::PoolChanges
+            | MissingData::WorkItems => self.runtime_remedy(),
         }
     }
 

@@ -170,7 +170,7 @@ impl Switches {
         self.stack(session, key, &returning)
     }
 
-    /// Writes a context switch from one thread to another one.
+    /// Writes a context switch from one thread to another.
     fn switch<O: Output>(
         &mut self,
         session: &mut Session<O>,

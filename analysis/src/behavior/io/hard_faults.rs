@@ -88,7 +88,7 @@ impl FaultTotal {
         self.longer(other.longest);
     }
 
-    /// Replaces the longest fault if another one is longer.
+    /// Replaces the longest fault by a longer one.
     fn longer(&mut self, other: Option<HardFault>) {
         if let Some(other) = other
             && self
