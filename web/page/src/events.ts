@@ -32,13 +32,13 @@ export class Events implements Tab {
     this.grid = new Grid<EventRow>({
       label: "Events",
       columns: [
-        { title: "Time", width: 104, isNumber: true, text: (row) => row.seconds.toFixed(6) },
+        { title: "Time", width: 100, isNumber: true, text: (row) => row.seconds.toFixed(6) },
+        { title: "Event", width: 196, text: (row) => row.event },
+        { title: "Process", width: 150, text: processOf },
+        { title: "Fields", width: 280, text: summary },
+        { title: "Provider", width: 210, text: (row) => row.provider ?? row.provider_guid ?? "" },
+        { title: "Thread", width: 68, isNumber: true, text: (row) => String(row.tid ?? "") },
         { title: "CPU", width: 48, isNumber: true, text: (row) => String(row.cpu) },
-        { title: "Process", width: 160, text: processOf },
-        { title: "Thread", width: 72, isNumber: true, text: (row) => String(row.tid ?? "") },
-        { title: "Provider", width: 220, text: (row) => row.provider ?? row.provider_guid ?? "" },
-        { title: "Event", width: 220, text: (row) => row.event },
-        { title: "Fields", width: 420, text: summary },
       ],
       onselect: (index) => void this.choose(index),
     });
@@ -61,7 +61,7 @@ export class Events implements Tab {
     this.element = el(
       "div",
       { class: "page fill events" },
-      form,
+      el("details", { class: "filter-box", open: innerWidth > 860 }, el("summary", null, "Filters"), form),
       this.status,
       this.message,
       el("div", { class: "split" }, this.grid.element, this.details),
@@ -199,8 +199,8 @@ function summary(row: EventRow): string {
   return parts.join("  ");
 }
 
-const BYTES_IN_LINE = 16;
-const MAX_LINES = 256;
+const BYTES_IN_LINE = 8;
+const MAX_LINES = 512;
 
 function describe(details: EventDetails): HTMLElement[] {
   const { row, ranges } = details;

@@ -51,7 +51,6 @@ export class Export implements Tab {
       }
       fill(
         this.element,
-        el("h1", { class: "visually-hidden" }, "Export"),
         el("p", { class: "quiet" }, "Exports have the selected time. Files are made here and saved by the browser."),
         this.status,
         ...sections,

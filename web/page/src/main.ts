@@ -7,7 +7,7 @@ import { announce, button, el, fill, forgetColours } from "./dom.js";
 import { Events } from "./events.js";
 import { Export } from "./export.js";
 import { Overview } from "./overview.js";
-import { Playground, hasSharedScript } from "./playground.js";
+import { Playground } from "./playground.js";
 import { Strip } from "./strip.js";
 import { GROUPS, Tables } from "./tables.js";
 import { Timeline } from "./timeline.js";
@@ -44,7 +44,7 @@ function makeTabs(): void {
 function drawNav(): void {
   const links = tabs.map((tab) => {
     const isEnabled = !tab.needsTrace || app.opened !== null;
-    const link = el("a", { href: `#${tab.name}`, data: { tab: tab.name } }, tab.title);
+    const link = el("a", { href: `#/${tab.name}`, data: { tab: tab.name } }, tab.title);
     if (tab === current) link.setAttribute("aria-current", "page");
     if (!isEnabled) {
       link.setAttribute("aria-disabled", "true");
@@ -66,7 +66,9 @@ function go(name: string): void {
     fill(main, landing());
     return;
   }
-  if (main.firstChild !== tab.element) fill(main, tab.element);
+  if (tab.element.parentElement !== main) {
+    fill(main, el("h1", { class: "visually-hidden" }, tab.title), tab.element);
+  }
   stripPlace.hidden = app.opened === null || !tab.needsTrace;
   if (!fresh.has(tab)) {
     fresh.add(tab);
@@ -74,14 +76,16 @@ function go(name: string): void {
   }
 }
 
+/** The view that the address names: `#/events`, `#/playground=SCRIPT`. */
 function route(): void {
-  const name = location.hash.replace(/^#/, "").split("=")[0] ?? "";
+  if (location.hash !== "" && !location.hash.startsWith("#/")) return;
+  const name = location.hash.slice(2).split("=")[0] ?? "";
   go(name === "" && app.opened !== null ? "overview" : name);
 }
 
 function landing(): HTMLElement {
   const sample = button("Try the playground", () => {
-    location.hash = "#playground";
+    location.hash = "#/playground";
   });
   return el(
     "div",
@@ -125,8 +129,8 @@ app.addEventListener("opened", () => {
   fill(stripPlace, strip.element);
   void strip.load();
   announce("The recording is open");
-  if (location.hash === "#overview" || location.hash === "") go("overview");
-  else location.hash = "#overview";
+  if (location.hash === "#/overview" || location.hash === "") go("overview");
+  else location.hash = "#/overview";
 });
 
 app.addEventListener("range", () => {
@@ -215,5 +219,6 @@ addEventListener("hashchange", route);
 watchDrops();
 watchTheme();
 makeTabs();
-go(hasSharedScript() ? "playground" : location.hash.slice(1).split("=")[0]!);
+if (location.hash.startsWith("#/")) route();
+else go("");
 void openFromAddress();

@@ -9,12 +9,12 @@ const VERDICTS: Record<string, { title: string; tone: string; text: string }> = 
   complete: {
     title: "Complete",
     tone: "good",
-    text: "Every address and event that the recording refers to can be explained by it.",
+    text: "Nothing that the verifier looks for is missing: rundowns, symbols, buffers, events.",
   },
   inconclusive: {
     title: "Inconclusive",
     tone: "doubtful",
-    text: "Events were lost, or are missing, so that completeness cannot be decided.",
+    text: "What is missing from the recording does not let the verifier decide whether it is complete.",
   },
   incomplete: {
     title: "Incomplete",
@@ -63,7 +63,7 @@ function verdictCard(verdict: Verdict): HTMLElement {
   return el(
     "section",
     { class: `verdict ${words.tone}`, aria: { label: "Verdict" }, data: { verdict: verdict.verdict } },
-    el("h1", null, words.title),
+    el("h2", null, words.title),
     el("p", null, words.text),
     el("p", { class: "facts" }, facts.join("  ·  ")),
   );

@@ -9,7 +9,7 @@ import { highlight } from "./highlight.js";
 
 const CHECK_MS = 400;
 const FIRST = "recipe";
-const PREFIX = "#playground=";
+const PREFIX = "#/playground=";
 
 export class Playground implements Tab {
   readonly name = "playground";
@@ -45,7 +45,6 @@ export class Playground implements Tab {
     this.element = el(
       "div",
       { class: "page playground" },
-      el("h1", { class: "visually-hidden" }, "Scenario playground"),
       el(
         "div",
         { class: "toolbar" },
@@ -241,13 +240,9 @@ function truthCard(file: SynthFile): HTMLElement {
   );
 }
 
-/** Whether the address has a script. */
-export function hasSharedScript(): boolean {
-  return location.hash.startsWith(PREFIX);
-}
-
+/** The script in the address, if it has one. */
 async function sharedScript(): Promise<string | null> {
-  if (!hasSharedScript()) return null;
+  if (!location.hash.startsWith(PREFIX)) return null;
   try {
     const base64 = location.hash.slice(PREFIX.length).replaceAll("-", "+").replaceAll("_", "/");
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));

@@ -25,7 +25,7 @@ export class Strip {
     this.element = el(
       "section",
       { class: "strip", aria: { label: "Selected time" } },
-      this.canvas,
+      el("div", null, this.canvas),
       el(
         "div",
         { class: "strip-fields" },

@@ -38,6 +38,9 @@ export class Tables implements Tab {
   private table: Table | null = null;
   private data: Rows = { columns: [], rows: [], count: 0 };
   private shown: Cell[][] = [];
+  /** The places of the shown columns in the rows. */
+  private places: number[] = [];
+  /** The place of the column by which the rows are sorted. */
   private sorted = -1;
   private descends = false;
   private generation = 0;
@@ -92,7 +95,7 @@ export class Tables implements Tab {
       if (data.count === 0) {
         this.grid = null;
         fill(this.status, "");
-        fill(this.place, empty(`No rows in ${table.name}`, `${table.row}. ${table.about}`, "The recording has no such events, or none in the selected time."));
+        fill(this.place, empty(`No rows in ${table.name}`, `${table.row}. ${plain(table.about)}`, "The recording has no such events, or none in the selected time."));
         return;
       }
       this.makeGrid(table);
@@ -102,7 +105,11 @@ export class Tables implements Tab {
 
   private makeGrid(table: Table): void {
     const start = this.startMicros();
-    const columns = this.data.columns.map((name, index) => {
+    // A single trace need not be named in each row.
+    const isOne = this.app.files.length === 1;
+    this.places = [...this.data.columns.keys()].filter((index) => !isOne || index > 0);
+    const columns = this.places.map((index) => {
+      const name = this.data.columns[index]!;
       const column = table.columns.find((known) => known.name === name)!;
       const isNumber = isNumeric(column);
       const unit = shownUnit(column);
@@ -118,8 +125,9 @@ export class Tables implements Tab {
       label: table.row,
       columns,
       onsort: (column) => {
-        this.descends = this.sorted === column ? !this.descends : columns[column]?.isNumber === true;
-        this.sorted = column;
+        const place = this.places[column] ?? -1;
+        this.descends = this.sorted === place ? !this.descends : columns[column]?.isNumber === true;
+        this.sorted = place;
         this.grid?.markSorted(column, this.descends);
         this.arrange();
       },
@@ -146,7 +154,7 @@ export class Tables implements Tab {
     }
     const of = data.count > data.rows.length ? ` of ${format.count(data.count)}; Export saves all` : "";
     const words = `${format.plural(this.shown.length, "row")}${of}`;
-    fill(this.status, `${words} · ${table.row}. ${table.about}`);
+    fill(this.status, `${words} · ${table.row}. ${plain(table.about)}`);
     announce(words);
     this.grid.show({ count: this.shown.length, row: (index) => this.shown[index] });
   }
@@ -161,6 +169,11 @@ export class Tables implements Tab {
     const lines = [data.columns, ...this.shown].map((row) => row.map(quote).join(","));
     save(`${table.name}.csv`, new Blob([`${lines.join("\n")}\n`], { type: "text/csv" }));
   }
+}
+
+/** A remark without the marks of code. */
+function plain(text: string): string {
+  return text.replaceAll("`", "");
 }
 
 function isNumeric({ type }: Column): boolean {

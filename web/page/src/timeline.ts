@@ -1,7 +1,7 @@
 // What happened when, as lanes on a canvas: losses, collections, CPU by process, processes with
 // their rundowns, activities.
 
-import type { Cell, Rows, Verdict } from "../../package/src/types.js";
+import type { Cell, Rows, SampledProcess, Verdict } from "../../package/src/types.js";
 import { type App, type Range, type Tab, busy, empty } from "./app.js";
 import { announce, button, colour, el, fill, prepareCanvas } from "./dom.js";
 import * as format from "./format.js";
@@ -109,7 +109,7 @@ export class Timeline implements Tab {
     this.lanes = [
       ...sessionLanes(verdict),
       ...collectionLanes(collections, start),
-      ...group("CPU samples by process", sampled.slice(0, MAX_LANES).map(({ name, total, counts }) => ({
+      ...group("CPU samples by process", idleLast(sampled).slice(0, MAX_LANES).map(({ name, total, counts }) => ({
         title: `${name} – ${format.count(total)}`,
         height: GRAPH,
         bars: [],
@@ -361,6 +361,12 @@ function niceStep(length: number): number {
   const power = 10 ** Math.floor(Math.log10(length));
   for (const factor of [1, 2, 5]) if (factor * power >= length) return factor * power;
   return 10 * power;
+}
+
+/** Idle processors are of least interest. */
+function idleLast(sampled: SampledProcess[]): SampledProcess[] {
+  const isIdle = ({ name }: SampledProcess) => name.endsWith(" (0)");
+  return [...sampled.filter((process) => !isIdle(process)), ...sampled.filter(isIdle)];
 }
 
 function group(title: string, lanes: Lane[]): Lane[] {
