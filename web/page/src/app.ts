@@ -29,8 +29,10 @@ export class App extends EventTarget {
   readonly events = new Client();
   opened: Opened | null = null;
   files: File[] = [];
-  /** The first and the last event. */
+  /** The first and the last event, once the events are counted. */
   span: Range = { from: 0, to: 0 };
+  isMeasured = false;
+  measured: Promise<void> = Promise.resolve();
   /** The selected time; `null` for all. */
   range: Range | null = null;
   private generation = 0;
@@ -41,15 +43,24 @@ export class App extends EventTarget {
     this.files = files;
     this.opened = null;
     this.range = null;
+    this.isMeasured = false;
     this.dispatchEvent(new Event("opening"));
     const opened = await this.analysis.open(files, member);
     if (generation !== this.generation) return;
+    this.opened = opened;
+    this.measured = this.measure(files, member, generation);
+    this.measured.catch(() => {});
+    this.dispatchEvent(new Event("opened"));
+  }
+
+  /** Counts the events over time, while the other worker verifies. */
+  private async measure(files: File[], member: string | undefined, generation: number): Promise<void> {
     await this.events.open(files, member);
     const { first_seconds, last_seconds } = await this.density();
     if (generation !== this.generation) return;
     this.span = { from: first_seconds ?? 0, to: last_seconds ?? 0 };
-    this.opened = opened;
-    this.dispatchEvent(new Event("opened"));
+    this.isMeasured = true;
+    this.dispatchEvent(new Event("measured"));
   }
 
   /** The number of events over time. */

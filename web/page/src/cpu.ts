@@ -140,11 +140,11 @@ export class Cpu implements Tab {
       this.place.dataset["size"] = String(profile.size);
       if (profile.samples === 0) {
         const what = allocations ? "No allocations with stacks" : "No CPU samples";
-        fill(this.place, empty(`${what} in the recording`, ...profile.missing));
+        fill(this.place, empty(`${what} in the recording`, ...profile.missing.map((line) => line.replaceAll("`", ""))));
         return;
       }
       this.rows = totals(profile);
-      const missing = profile.missing.map((line) => el("p", { class: "note" }, line));
+      const missing = profile.missing.map((line) => el("p", { class: "remark" }, line.replaceAll("`", "")));
       fill(
         this.place,
         ...missing,

@@ -69,11 +69,15 @@ function go(name: string): void {
   if (tab.element.parentElement !== main) {
     fill(main, el("h1", { class: "visually-hidden" }, tab.title), tab.element);
   }
-  stripPlace.hidden = app.opened === null || !tab.needsTrace;
+  showStrip();
   if (!fresh.has(tab)) {
     fresh.add(tab);
     void tab.show();
   }
+}
+
+function showStrip(): void {
+  stripPlace.hidden = !app.isMeasured || current === null || !current.needsTrace;
 }
 
 /** The view that the address names: `#/events`, `#/playground=SCRIPT`. */
@@ -126,11 +130,15 @@ app.addEventListener("opening", () => {
 });
 
 app.addEventListener("opened", () => {
-  fill(stripPlace, strip.element);
-  void strip.load();
   announce("The recording is open");
   if (location.hash === "#/overview" || location.hash === "") go("overview");
   else location.hash = "#/overview";
+});
+
+app.addEventListener("measured", () => {
+  fill(stripPlace, strip.element);
+  void strip.load();
+  showStrip();
 });
 
 app.addEventListener("range", () => {

@@ -55,10 +55,13 @@ function verdictCard(verdict: Verdict): HTMLElement {
     text: "",
   };
   const broken = verdict.findings.filter(({ severity }) => severity !== "note").length;
+  const notes = verdict.findings.length === 0
+    ? "no findings"
+    : `no findings except ${format.plural(verdict.findings.length, "note")}`;
   const facts = [
     format.plural(verdict.records, "event"),
     format.duration(verdict.duration_us / 1e6),
-    broken === 0 ? "no findings" : format.plural(broken, "finding"),
+    broken > 0 ? format.plural(broken, "finding") : notes,
   ];
   return el(
     "section",

@@ -100,8 +100,9 @@ export class Timeline implements Tab {
 
   private async load(): Promise<void> {
     const { app } = this;
-    const { from, to } = app.span;
     const verdict = await app.verdict();
+    await app.measured;
+    const { from, to } = app.span;
     const sampled = await app.analysis.ask("sampled", from, to, BINS);
     const collections = await app.analysis.ask("analyze", "gcs", { max_rows: MAX_BARS });
     const activities = await app.analysis.ask("analyze", "activities", { max_rows: MAX_BARS });
@@ -214,7 +215,7 @@ export class Timeline implements Tab {
       lastPixel = Math.floor(left);
       context.fillStyle = colour(bar.colour);
       context.fillRect(left, y + 3, width, lane.height - 7);
-      if (width > 40) {
+      if (width > 40 && bar.text !== lane.title) {
         context.save();
         context.beginPath();
         context.rect(left, y, width - 4, lane.height);
