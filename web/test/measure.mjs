@@ -50,6 +50,7 @@ async function measure(trace) {
   await tab.setInputFiles("#picker", trace);
   await tab.waitForSelector("[data-verdict]", { timeout: WAIT });
   const verdict = seconds();
+  console.error(`${path.basename(trace)}: verdict after ${verdict} s`);
   const times = [];
   for (const name of ["events", "cpu", "timeline"]) {
     const before = performance.now();
