@@ -35,7 +35,8 @@ if (etlkit === undefined) {
 const work = fs.mkdtempSync(path.join(os.tmpdir(), "etlkit-page-"));
 const WAIT = 60_000;
 
-const REAL = ["perfview/gcevents.etl", "new/DynamicEvents.etl.zip", "demikernel/PktMon.etl"];
+const REAL = ["perfview/gcevents.etl", "new/DynamicEvents.etl.zip", "demikernel/PktMon.etl",
+  "nettrace/8.0-60-5.nettrace.gz"];
 
 /** What the program prints. Traces with damage have exit code 1. */
 function run(...words) {

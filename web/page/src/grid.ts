@@ -229,18 +229,18 @@ export class Grid<T> {
   private onkey(event: KeyboardEvent): void {
     if (event.target !== this.element) return;
     const page = Math.max(1, this.visibleRows() - 2);
-    const steps: Record<string, number> = {
-      ArrowDown: 1,
-      ArrowUp: -1,
-      PageDown: page,
-      PageUp: -page,
-      Home: -this.rows.count,
-      End: this.rows.count,
+    const targets: Record<string, number> = {
+      ArrowDown: this.selected + 1,
+      ArrowUp: this.selected - 1,
+      PageDown: this.selected + page,
+      PageUp: this.selected - page,
+      Home: 0,
+      End: this.rows.count - 1,
     };
-    const step = steps[event.key];
-    if (step !== undefined) {
+    const target = targets[event.key];
+    if (target !== undefined) {
       event.preventDefault();
-      this.select(this.selected < 0 && step > 0 && step < page ? 0 : this.selected + step);
+      this.select(target);
     } else if (event.key === "Enter") {
       event.preventDefault();
       this.options.onactivate?.(this.selected);
