@@ -72,23 +72,34 @@ function writePages(script, worker) {
   write("page/page.js", script);
   write("page/worker.js", worker);
   write("page/etlkit.wasm.gz", packed);
-  write("page/index.html", assemble({
-    "security policy": policy("script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
-      "connect-src 'self'; style-src 'self'; img-src 'self' data:"),
-    style: '<link rel="stylesheet" href="style.css"><link rel="icon" href="data:,">',
-    parts: "",
-    script: '<script src="page.js"></script>',
-  }));
+  write(
+    "page/index.html",
+    assemble({
+      "security policy": policy(
+        "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
+          "connect-src 'self'; style-src 'self'; img-src 'self' data:",
+      ),
+      style: '<link rel="stylesheet" href="style.css"><link rel="icon" href="data:,">',
+      parts: "",
+      script: '<script src="page.js"></script>',
+    }),
+  );
   const inline = inPage(script);
   const inlineWorker = inPage(worker);
-  write("etlkit.html", assemble({
-    "security policy": policy(`script-src ${hash(inline)} 'wasm-unsafe-eval' blob:; ` +
-      `worker-src blob:; connect-src 'none'; style-src ${hash(css)}; img-src data:`),
-    style: `<style>${css}</style><link rel="icon" href="data:,">`,
-    parts: `<script type="text/plain" id="worker-script">${inlineWorker}</script>\n` +
-      `<script type="text/plain" id="module">${packed.toString("base64")}</script>`,
-    script: `<script>${inline}</script>`,
-  }));
+  write(
+    "etlkit.html",
+    assemble({
+      "security policy": policy(
+        `script-src ${hash(inline)} 'wasm-unsafe-eval' blob:; ` +
+          `worker-src blob:; connect-src 'none'; style-src ${hash(css)}; img-src data:`,
+      ),
+      style: `<style>${css}</style><link rel="icon" href="data:,">`,
+      parts:
+        `<script type="text/plain" id="worker-script">${inlineWorker}</script>\n` +
+        `<script type="text/plain" id="module">${packed.toString("base64")}</script>`,
+      script: `<script>${inline}</script>`,
+    }),
+  );
   const bytes = packed.length + gzipSync(css + script + worker, { level: 9 }).length;
   console.log(`page: ${bytes} bytes with gzip, of them the module ${packed.length}`);
   if (bytes > MAX_BYTES && process.env.ETLKIT_WASM === undefined) {

@@ -55,7 +55,9 @@ async function measure(trace) {
   for (const name of ["events", "cpu", "timeline"]) {
     const before = performance.now();
     await tab.click(`.nav [data-tab="${name}"]`);
-    await tab.waitForFunction(() => document.querySelector("main [aria-busy]") === null, null, { timeout: WAIT });
+    await tab.waitForFunction(() => document.querySelector("main [aria-busy]") === null, null, {
+      timeout: WAIT,
+    });
     times.push(((performance.now() - before) / 1000).toFixed(2));
   }
   const longest = Math.round(await tab.evaluate(() => globalThis.longest));
@@ -66,7 +68,9 @@ async function measure(trace) {
   await browser.close();
   const size = fs.statSync(trace).size;
   const mebibytes = (value) => `${Math.round(value / 1048576)} MiB`;
-  console.log(`| ${path.basename(trace)} | ${mebibytes(size)} | ${verdict} s | ${times.join(" s | ")} s | ${longest} ms | ${mebibytes(bytes)} |`);
+  console.log(
+    `| ${path.basename(trace)} | ${mebibytes(size)} | ${verdict} s | ${times.join(" s | ")} s | ${longest} ms | ${mebibytes(bytes)} |`,
+  );
 }
 
 console.log("| trace | size | verdict | events | CPU | timeline | longest pause | memory |");

@@ -16,7 +16,11 @@ function run(...words) {
   return stdout.toString();
 }
 
-const lines = (text) => text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+const lines = (text) =>
+  text
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
 
 try {
   const script = fs.readFileSync(path.join(root, "corpus/gc-and-locks.kdl"), "utf8");
@@ -31,7 +35,10 @@ try {
   const file = path.join(work, files.find(({ name }) => name.endsWith(".etl")).name);
   const trace = await open(file);
   assert.deepEqual(trace.info()[0], JSON.parse(run("info", "--format", "json", file)));
-  assert.deepEqual(trace.verify(), JSON.parse(run("verify", "--no-config", "--format", "json", file)));
+  assert.deepEqual(
+    trace.verify(),
+    JSON.parse(run("verify", "--no-config", "--format", "json", file)),
+  );
   const all = lines(run("dump", "--format", "jsonl", "--relative", file));
   assert.deepEqual([...trace.events()], all);
   // The middle is found again without reading from the beginning.
@@ -40,7 +47,9 @@ try {
   const collections = lines(run("dump", "--format", "jsonl", "--relative", "--event", "GC*", file));
   assert.ok(collections.length > 0);
   assert.deepEqual([...trace.events({ events: ["GC*"] })], collections);
-  const selected = lines(run("dump", "--format", "jsonl", "--relative", "--from", "1.5", "--to", "2.5", file));
+  const selected = lines(
+    run("dump", "--format", "jsonl", "--relative", "--from", "1.5", "--to", "2.5", file),
+  );
   assert.equal(trace.count({ from: 1.5, to: 2.5 }).count, selected.length);
   const where = ["--where", "ThreadID > 0"];
   const matching = lines(run("dump", "--format", "jsonl", "--relative", ...where, file));
@@ -52,7 +61,10 @@ try {
   assert.equal(count, gcs.length);
   assert.ok(count > 0);
   const number = columns.indexOf("number");
-  assert.deepEqual(rows.map((row) => row[number]), gcs.map((gc) => gc.number));
+  assert.deepEqual(
+    rows.map((row) => row[number]),
+    gcs.map((gc) => gc.number),
+  );
   const details = trace.details({ events: ["GCStart*"] }, 0);
   assert.deepEqual(details.ranges[0], { name: "Count", from: 0, to: 4 });
   const bytes = trace.export("jsonl");

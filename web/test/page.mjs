@@ -10,7 +10,7 @@
 // Exit codes: 0 all is equal; 1 a difference, an error of the console, a request to another origin,
 // or a fault of accessibility; 2 wrong arguments.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
 import { createRequire } from "node:module";
@@ -35,8 +35,12 @@ if (etlkit === undefined) {
 const work = fs.mkdtempSync(path.join(os.tmpdir(), "etlkit-page-"));
 const WAIT = 60_000;
 
-const REAL = ["perfview/gcevents.etl", "new/DynamicEvents.etl.zip", "demikernel/PktMon.etl",
-  "nettrace/8.0-60-5.nettrace.gz"];
+const REAL = [
+  "perfview/gcevents.etl",
+  "new/DynamicEvents.etl.zip",
+  "demikernel/PktMon.etl",
+  "nettrace/8.0-60-5.nettrace.gz",
+];
 
 /** What the program prints. Traces with damage have exit code 1. */
 function run(...words) {
@@ -58,7 +62,11 @@ function simulate(script) {
 
 function traces() {
   if (named.length > 0) return named;
-  const scripts = ["scripts/pictures/orders.kdl", "corpus/gc-and-locks.kdl", "corpus/kernel-io.kdl"];
+  const scripts = [
+    "scripts/pictures/orders.kdl",
+    "corpus/gc-and-locks.kdl",
+    "corpus/kernel-io.kdl",
+  ];
   const found = scripts.map((script) => simulate(path.join(root, script)));
   const shared = process.env.ETLKIT_SHARED ?? path.join(root, "../shared");
   for (const name of REAL) {
@@ -124,7 +132,9 @@ async function view(page, name) {
 
 async function settle(page) {
   await page.waitForFunction(
-    () => document.querySelector("main [aria-busy]") === null && document.querySelector("main > *") !== null,
+    () =>
+      document.querySelector("main [aria-busy]") === null &&
+      document.querySelector("main > *") !== null,
     null,
     { timeout: WAIT },
   );
@@ -174,7 +184,8 @@ async function compare(page, trace) {
 /** The first and the last rows, and the fields of one. */
 async function compareRows(page, all) {
   const names = await page.$$eval(".events .grid-body .grid-row", (rows) =>
-    rows.slice(0, 5).map((row) => row.children[1].textContent));
+    rows.slice(0, 5).map((row) => row.children[1].textContent),
+  );
   const expected = all.slice(0, names.length).map((line) => JSON.parse(line).event);
   assert.deepEqual(names.slice(0, expected.length), expected);
   const grid = page.locator(".events .grid");
@@ -201,7 +212,9 @@ async function compareSelection(page, trace, all) {
   await page.click(".filters button[type=button]");
   await settle(page);
 
-  const first = JSON.parse(lines(run("dump", "--format", "jsonl", "--relative", "--limit", "1", trace))[0]).seconds;
+  const first = JSON.parse(
+    lines(run("dump", "--format", "jsonl", "--relative", "--limit", "1", trace))[0],
+  ).seconds;
   const [from, to] = [first + 0.1, first + 1.2].map((seconds) => seconds.toFixed(3));
   await page.fill('[aria-label^="Select from"]', from);
   await page.fill('[aria-label^="Select to"]', to);
@@ -211,12 +224,17 @@ async function compareSelection(page, trace, all) {
   const isSelected = !(await page.isDisabled(".strip-fields button"));
   if (isSelected) {
     const begin = await page.inputValue('[aria-label^="Select from"]');
-    const last = JSON.parse(lines(run("dump", "--format", "jsonl", "--relative", trace)).at(-1)).seconds;
+    const last = JSON.parse(
+      lines(run("dump", "--format", "jsonl", "--relative", trace)).at(-1),
+    ).seconds;
     const until = Number(selected) >= Number(last.toFixed(6)) ? [] : ["--to", selected];
     const within = lines(run("dump", "--format", "jsonl", "--from", begin, ...until, trace));
     const shown = await statusNumber(page);
     // The ends are shown with six digits; an event at an end may be on either side.
-    assert.ok(Math.abs(shown - within.length) <= 2, `${trace}: ${shown} events, not ${within.length}`);
+    assert.ok(
+      Math.abs(shown - within.length) <= 2,
+      `${trace}: ${shown} events, not ${within.length}`,
+    );
     await page.click(".strip-fields button");
     await settle(page);
   }
@@ -224,7 +242,8 @@ async function compareSelection(page, trace, all) {
 
 async function compareMethods(page, rows) {
   const shown = await page.$$eval(".stacked .grid-body .grid-row", (all) =>
-    all.slice(0, 3).map((row) => row.children[4].textContent));
+    all.slice(0, 3).map((row) => row.children[4].textContent),
+  );
   const best = Math.max(...rows.map(({ self_samples }) => self_samples));
   const hottest = rows.filter(({ self_samples }) => self_samples === best).map(({ name }) => name);
   assert.ok(hottest.includes(shown[0]), `${shown[0]} is not the hottest: ${hottest}`);
@@ -257,18 +276,29 @@ async function compareExports(page, trace) {
   const events = await download(page, () => page.click('[data-format="jsonl"] .primary'));
   assert.ok(events.equals(run("dump", "--format", "jsonl", trace)), "export jsonl differs");
   const report = await download(page, () => page.click('[data-format="json"] .primary'));
-  assert.equal(JSON.parse(report).verdict, json("verify", "--no-config", "--format", "json", trace).verdict);
+  assert.equal(
+    JSON.parse(report).verdict,
+    json("verify", "--no-config", "--format", "json", trace).verdict,
+  );
   assertNoFaults(page, "exports");
 }
 
 /** A scenario becomes traces with a verdict; errors are shown at their places. */
 async function play(page) {
   await page.click('.nav [data-tab="playground"]');
-  await page.waitForFunction(() => document.querySelector(".editor textarea")?.value !== "", null, { timeout: WAIT });
+  await page.waitForFunction(() => document.querySelector(".editor textarea")?.value !== "", null, {
+    timeout: WAIT,
+  });
   await page.click(".playground .primary");
   await page.waitForSelector(".trace-card[data-verdict]", { timeout: WAIT });
   assert.equal(await page.getAttribute(".trace-card", "data-verdict"), "complete");
-  const simulated = run("synth", path.join(root, "corpus/recipe.kdl"), "-o", path.join(work, "played"), "--force");
+  const simulated = run(
+    "synth",
+    path.join(root, "corpus/recipe.kdl"),
+    "-o",
+    path.join(work, "played"),
+    "--force",
+  );
   assert.ok(simulated.length > 0);
   const truth = lines(fs.readFileSync(path.join(work, "played/truth.jsonl")));
   const raised = truth.filter((line) => line.startsWith('{"kind":"event"')).length;
@@ -293,7 +323,10 @@ async function attack(page, good) {
     "zeros.etl": Buffer.alloc(100_000),
     "empty.etl": Buffer.alloc(0),
     "text.etl": Buffer.from("<img src=x onerror=alert(1)>".repeat(5000)),
-    "<img src=x onerror=alert(1)>.etl": Buffer.concat([bytes.subarray(0, 70_000), Buffer.alloc(70_000, 0xff)]),
+    "<img src=x onerror=alert(1)>.etl": Buffer.concat([
+      bytes.subarray(0, 70_000),
+      Buffer.alloc(70_000, 0xff),
+    ]),
     "cut.zip": Buffer.from("504b0304140000000800", "hex"),
   };
   for (const [name, content] of Object.entries(hostile)) {
@@ -308,13 +341,33 @@ async function attack(page, good) {
 async function accessibilityFaults(page, what) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"] }));
-  const targets = (nodes) => nodes.map(({ target }) => target).slice(0, 4).join(" ");
+  const targets = (nodes) =>
+    nodes
+      .map(({ target }) => target)
+      .slice(0, 4)
+      .join(" ");
   return violations.map(({ id, nodes }) => `${what}: ${id}: ${targets(nodes)}`);
 }
 
-const VIEWS = ["overview", "timeline", "events", "cpu", "gc", "processes", "network", "disk", "allocations", "tables", "export", "playground"];
+const VIEWS = [
+  "overview",
+  "timeline",
+  "events",
+  "cpu",
+  "gc",
+  "processes",
+  "network",
+  "disk",
+  "allocations",
+  "tables",
+  "export",
+  "playground",
+];
 
-const SAMPLES = { dark: ["overview", "events", "cpu", "playground"], narrow: ["timeline", "events", "gc", "export"] };
+const SAMPLES = {
+  dark: ["overview", "events", "cpu", "playground"],
+  narrow: ["timeline", "events", "gc", "export"],
+};
 
 /** Every view, light, dark and narrow: nothing for axe to find, nothing wider than the screen. */
 async function lookAt(browser, url, trace) {
@@ -326,7 +379,8 @@ async function lookAt(browser, url, trace) {
   const found = [];
   for (const { name, ...options } of forms) {
     const page = await newPage(browser, url, options);
-    if (pictures !== null) await page.screenshot({ path: path.join(pictures, `landing-${name}.png`) });
+    if (pictures !== null)
+      await page.screenshot({ path: path.join(pictures, `landing-${name}.png`) });
     found.push(...(await accessibilityFaults(page, `landing ${name}`)));
     await open(page, [trace]);
     // With pictures every view has each form; otherwise the dark and narrow ones are samples.
@@ -343,7 +397,8 @@ async function lookAt(browser, url, trace) {
         await page.waitForSelector("[data-truth]", { timeout: WAIT });
       }
       await page.waitForTimeout(150);
-      if (pictures !== null) await page.screenshot({ path: path.join(pictures, `${tab}-${name}.png`) });
+      if (pictures !== null)
+        await page.screenshot({ path: path.join(pictures, `${tab}-${name}.png`) });
       found.push(...(await accessibilityFaults(page, `${tab} ${name}`)));
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (overflow > 0) found.push(`${tab} ${name}: ${overflow} pixels too wide`);
@@ -359,9 +414,17 @@ async function trySingleFile(browser, trace) {
   const url = `file://${path.join(dist, "etlkit.html")}`;
   const page = await newPage(browser, url);
   await open(page, [trace]);
-  const sent = await page.evaluate(() => fetch("http://127.0.0.1:9/").then(() => "sent", () => "refused"));
+  const sent = await page.evaluate(() =>
+    fetch("http://127.0.0.1:9/").then(
+      () => "sent",
+      () => "refused",
+    ),
+  );
   assert.equal(sent, "refused");
-  assert.ok(page.faults.every((fault) => /Content Security Policy|Fetch API cannot load/.test(fault)), page.faults.join("\n"));
+  assert.ok(
+    page.faults.every((fault) => /Content Security Policy|Fetch API cannot load/.test(fault)),
+    page.faults.join("\n"),
+  );
   await page.close();
 }
 
@@ -398,7 +461,11 @@ try {
   });
   await step("an address shares a script", async () => {
     const other = await newPage(browser, shared);
-    await other.waitForFunction(() => document.querySelector(".editor textarea")?.value.includes("ü"), null, { timeout: WAIT });
+    await other.waitForFunction(
+      () => document.querySelector(".editor textarea")?.value.includes("ü"),
+      null,
+      { timeout: WAIT },
+    );
     await other.close();
   });
   await step("an address opens a trace of its origin", async () => {

@@ -71,8 +71,8 @@ impl Input {
         Input::new(Bytes::Pipe(Box::new(reader)), "", options)
     }
 
-    /// Unpacks a reader that can seek if it is packed. A trace that is not packed is never in memory
-    /// as a whole.
+    /// Unpacks a reader that can seek if it is packed. A trace that is not packed is never in
+    /// memory as a whole.
     ///
     /// # Errors
     /// As [`Input::open`].

@@ -189,8 +189,8 @@ fn write_row(
     Ok(())
 }
 
-/// The value of a row in a column. Times are microseconds since 1970; bits are hexadecimal text, and
-/// so are numbers that JavaScript would round, in decimal.
+/// The value of a row in a column. Times are microseconds since 1970. Bits are text in hexadecimal,
+/// and numbers that JavaScript would round are text in decimal.
 fn value(column: &dyn Array, row: usize, is_bits: bool) -> Value {
     if column.is_null(row) {
         return Value::Null;

@@ -89,7 +89,9 @@ export class Module {
     }
     const start = this.exports.reply() >>> 0;
     const length = this.exports.reply_length() >>> 0;
-    const text = new TextDecoder().decode(new Uint8Array(this.exports.memory.buffer, start, length));
+    const text = new TextDecoder().decode(
+      new Uint8Array(this.exports.memory.buffer, start, length),
+    );
     if (failed !== 0) {
       const { message, hint } = JSON.parse(text) as { message: string; hint: string | null };
       throw new EtlkitError(message, hint);

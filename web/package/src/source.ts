@@ -29,7 +29,9 @@ export function blobSource(name: string, blob: Blob, onRead?: (offset: number) =
     name,
     size: blob.size,
     read(offset, into) {
-      const part = new Uint8Array(reader.readAsArrayBuffer(blob.slice(offset, offset + into.length)));
+      const part = new Uint8Array(
+        reader.readAsArrayBuffer(blob.slice(offset, offset + into.length)),
+      );
       into.set(part);
       onRead?.(offset + part.length);
       return part.length;

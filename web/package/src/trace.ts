@@ -78,7 +78,10 @@ export class Trace {
   /** Some of the selected events, from number `first` on. */
   rows(query: types.Query, first: number, count: number): types.EventRow[] {
     const lines = this.module.call("rows", { query, first, count });
-    return lines.split("\n").filter(Boolean).map((line) => JSON.parse(line) as types.EventRow);
+    return lines
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as types.EventRow);
   }
 
   /** The selected events, one after the other. */

@@ -188,19 +188,36 @@ export interface Verdict {
   error: string | null;
   verdict: string;
   origin: string;
-  machine: { windows: string | null; processors: number | null; processor_mhz: number | null;
-    pointer_bits: number | null; memory_mib: number | null };
+  machine: {
+    windows: string | null;
+    processors: number | null;
+    processor_mhz: number | null;
+    pointer_bits: number | null;
+    memory_mib: number | null;
+  };
   start_time: string | null;
   end_time: string | null;
   duration_us: number;
   records: number;
   sessions: { name: string; kind: string; span_us: Span; events_lost: number | null }[];
   losses: { what: string; message: string; span_us: Span; processor: number | null }[];
-  enabled: { provider: string; level: number | null; mask: string | null; keywords: string[];
-    source: string }[];
-  processes: { pid: number; name: string; verdict: string; span_us: Span; clr_events: number;
-    methods: number; modules: number;
-    rundowns: { kind: string; span_us: Span; complete_time: string | null }[] }[];
+  enabled: {
+    provider: string;
+    level: number | null;
+    mask: string | null;
+    keywords: string[];
+    source: string;
+  }[];
+  processes: {
+    pid: number;
+    name: string;
+    verdict: string;
+    span_us: Span;
+    clr_events: number;
+    methods: number;
+    modules: number;
+    rundowns: { kind: string; span_us: Span; complete_time: string | null }[];
+  }[];
   findings: Finding[];
   rules: { rule: string; outcome: string; findings: number; because: string | null }[];
   [member: string]: unknown;
@@ -225,10 +242,20 @@ export interface Info {
   events_lost: number | null;
   buffers_lost: number | null;
   providers: { provider: string | null; provider_guid: string; count: number; kinds: number }[];
-  events: { provider: string | null; event: string; count: number; level: number;
-    keyword_hex: string }[];
-  process_counts: { pid: number; name: string | null; count: number; start_time: string | null;
-    end_time: string | null }[];
+  events: {
+    provider: string | null;
+    event: string;
+    count: number;
+    level: number;
+    keyword_hex: string;
+  }[];
+  process_counts: {
+    pid: number;
+    name: string | null;
+    count: number;
+    start_time: string | null;
+    end_time: string | null;
+  }[];
   problems: { code: string; message: string; offset: number }[];
   stream?: Record<string, unknown>;
   [member: string]: unknown;

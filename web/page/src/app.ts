@@ -54,7 +54,11 @@ export class App extends EventTarget {
   }
 
   /** Counts the events over time, while the other worker verifies. */
-  private async measure(files: File[], member: string | undefined, generation: number): Promise<void> {
+  private async measure(
+    files: File[],
+    member: string | undefined,
+    generation: number,
+  ): Promise<void> {
     await this.events.open(files, member);
     const { first_seconds, last_seconds } = await this.density();
     if (generation !== this.generation) return;

@@ -77,9 +77,21 @@ export class Cpu implements Tab {
     this.grid = new Grid<Total>({
       label: "Methods",
       columns: [
-        { title: "Self", hint: "In the method itself", width: 96, isNumber: true, text: ({ own }) => size(own) },
+        {
+          title: "Self",
+          hint: "In the method itself",
+          width: 96,
+          isNumber: true,
+          text: ({ own }) => size(own),
+        },
         { title: "Self %", width: 72, isNumber: true, text: ({ own }) => share(own) },
-        { title: "Total", hint: "In it and what it calls", width: 96, isNumber: true, text: ({ total }) => size(total) },
+        {
+          title: "Total",
+          hint: "In it and what it calls",
+          width: 96,
+          isNumber: true,
+          text: ({ total }) => size(total),
+        },
         { title: "Total %", width: 76, isNumber: true, text: ({ total }) => share(total) },
         { title: "Method", width: 320, text: ({ label }) => label },
       ],
@@ -140,11 +152,19 @@ export class Cpu implements Tab {
       this.place.dataset["size"] = String(profile.size);
       if (profile.samples === 0) {
         const what = allocations ? "No allocations with stacks" : "No CPU samples";
-        fill(this.place, empty(`${what} in the recording`, ...profile.missing.map((line) => line.replaceAll("`", ""))));
+        fill(
+          this.place,
+          empty(
+            `${what} in the recording`,
+            ...profile.missing.map((line) => line.replaceAll("`", "")),
+          ),
+        );
         return;
       }
       this.rows = totals(profile);
-      const missing = profile.missing.map((line) => el("p", { class: "remark" }, line.replaceAll("`", "")));
+      const missing = profile.missing.map((line) =>
+        el("p", { class: "remark" }, line.replaceAll("`", "")),
+      );
       fill(
         this.place,
         ...missing,
@@ -168,7 +188,8 @@ export class Cpu implements Tab {
   private arrange(): void {
     const text = this.search.value.trim().toLowerCase();
     this.shown = this.rows.filter(({ label }) => label.toLowerCase().includes(text));
-    if (this.sorted >= 4) this.shown.sort((one, other) => one.label.localeCompare(other.label, "en"));
+    if (this.sorted >= 4)
+      this.shown.sort((one, other) => one.label.localeCompare(other.label, "en"));
     else if (this.sorted >= 2) this.shown.sort((one, other) => other.total - one.total);
     this.grid.show({ count: this.shown.length, row: (index) => this.shown[index] });
   }

@@ -21,7 +21,10 @@ export class Events implements Tab {
   private readonly message = el("div");
   private readonly grid: Grid<EventRow>;
   private readonly details = el("aside", {
-    class: "details", tabIndex: 0, role: "region", aria: { label: "The chosen event" },
+    class: "details",
+    tabIndex: 0,
+    role: "region",
+    aria: { label: "The chosen event" },
   });
   private readonly fields = filterFields();
   private chunks = new Map<number, EventRow[] | "loading">();
@@ -61,7 +64,12 @@ export class Events implements Tab {
     this.element = el(
       "div",
       { class: "page fill events" },
-      el("details", { class: "filter-box", open: innerWidth > 860 }, el("summary", null, "Filters"), form),
+      el(
+        "details",
+        { class: "filter-box", open: innerWidth > 860 },
+        el("summary", null, "Filters"),
+        form,
+      ),
       this.status,
       this.message,
       el("div", { class: "split" }, this.grid.element, this.details),
@@ -102,7 +110,11 @@ export class Events implements Tab {
   private typedQuery(): Query {
     const { providers, names, ids, level, keyword, processes, threads, where, text } = this.fields;
     const query: Query = {};
-    const words = (input: HTMLInputElement) => input.value.split(",").map((word) => word.trim()).filter(Boolean);
+    const words = (input: HTMLInputElement) =>
+      input.value
+        .split(",")
+        .map((word) => word.trim())
+        .filter(Boolean);
     const numbers = (input: HTMLInputElement) => words(input).map(Number).filter(Number.isInteger);
     if (providers.input.value) query.providers = words(providers.input);
     if (names.input.value) query.events = words(names.input);
@@ -111,7 +123,11 @@ export class Events implements Tab {
     if (keyword.input.value) query.keyword = keyword.input.value;
     if (processes.input.value) query.processes = words(processes.input);
     if (threads.input.value) query.threads = numbers(threads.input);
-    if (where.input.value) query.where = where.input.value.split(";").map((part) => part.trim()).filter(Boolean);
+    if (where.input.value)
+      query.where = where.input.value
+        .split(";")
+        .map((part) => part.trim())
+        .filter(Boolean);
     if (text.input.value) query.text = [text.input.value];
     return query;
   }
@@ -217,21 +233,27 @@ function describe(details: EventDetails): HTMLElement[] {
     ["Schema", details.schema ?? "unknown"],
     ["File", row.file ?? ""],
   ];
-  const copy = button("Copy as JSON", () => {
-    void navigator.clipboard.writeText(JSON.stringify(row, null, 2));
-    announce("Copied");
-  }, "small");
-  const parts = [
-    el("header", null, el("h2", null, row.event), copy),
-    definitions(head),
-  ];
+  const copy = button(
+    "Copy as JSON",
+    () => {
+      void navigator.clipboard.writeText(JSON.stringify(row, null, 2));
+      announce("Copied");
+    },
+    "small",
+  );
+  const parts = [el("header", null, el("h2", null, row.event), copy), definitions(head)];
   if (row.message !== undefined) parts.push(el("p", { class: "message" }, row.message));
   const fields = Object.entries(row.fields ?? {});
   if (fields.length > 0) {
-    parts.push(el("h3", null, "Fields"), definitions(fields.map(([name, value]) => [
-      name,
-      typeof value === "object" ? JSON.stringify(value, null, 1) : String(value),
-    ])));
+    parts.push(
+      el("h3", null, "Fields"),
+      definitions(
+        fields.map(([name, value]) => [
+          name,
+          typeof value === "object" ? JSON.stringify(value, null, 1) : String(value),
+        ]),
+      ),
+    );
   }
   if (row.stack !== undefined) {
     parts.push(el("h3", null, "Stack"), el("pre", { tabIndex: 0 }, row.stack.join("\n")));
@@ -277,7 +299,13 @@ function hex(payload: string, ranges: EventDetails["ranges"]): HTMLElement {
     );
   }
   if (all.length > bytes.length) {
-    lines.push(el("div", { class: "quiet" }, `… and ${format.count(all.length - bytes.length)} more bytes`));
+    lines.push(
+      el("div", { class: "quiet" }, `… and ${format.count(all.length - bytes.length)} more bytes`),
+    );
   }
-  return el("div", { class: "hex", tabIndex: 0, role: "group", aria: { label: "Payload in hexadecimal" } }, ...lines);
+  return el(
+    "div",
+    { class: "hex", tabIndex: 0, role: "group", aria: { label: "Payload in hexadecimal" } },
+    ...lines,
+  );
 }

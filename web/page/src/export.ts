@@ -43,15 +43,30 @@ export class Export implements Tab {
           of === "table"
             ? field("Table", this.table)
             : of === "samples"
-              ? el("label", { class: "check" }, this.allocations, "Allocations of .NET instead of samples")
+              ? el(
+                  "label",
+                  { class: "check" },
+                  this.allocations,
+                  "Allocations of .NET instead of samples",
+                )
               : null;
         sections.push(
-          el("section", { class: "card" }, el("h2", null, title), choice, el("div", { class: "formats" }, ...cards)),
+          el(
+            "section",
+            { class: "card" },
+            el("h2", null, title),
+            choice,
+            el("div", { class: "formats" }, ...cards),
+          ),
         );
       }
       fill(
         this.element,
-        el("p", { class: "quiet" }, "Exports have the selected time. Files are made here and saved by the browser."),
+        el(
+          "p",
+          { class: "quiet" },
+          "Exports have the selected time. Files are made here and saved by the browser.",
+        ),
         this.status,
         ...sections,
       );
@@ -87,7 +102,10 @@ export class Export implements Tab {
         table: this.table.value,
         query: this.app.rangeOptions,
       });
-      const stem = (this.app.files[0]?.name ?? "trace").replace(/\.(etl|nettrace|zip|gz|zst)(\.\w+)?$/i, "");
+      const stem = (this.app.files[0]?.name ?? "trace").replace(
+        /\.(etl|nettrace|zip|gz|zst)(\.\w+)?$/i,
+        "",
+      );
       const suffix = known.of === "table" ? `${stem}.${this.table.value}` : stem;
       const name = `${suffix}.${known.extension}`;
       if (viewer === null) save(name, blob);
@@ -126,7 +144,8 @@ const VIEWERS: Record<string, Viewer> = {
     name: "Firefox Profiler",
     url: `${FIREFOX}/from-post-message/`,
     async send(target, profile) {
-      const isReady = (data: unknown) => (data as { name?: string } | null)?.name === "ready:response";
+      const isReady = (data: unknown) =>
+        (data as { name?: string } | null)?.name === "ready:response";
       await ready(target, FIREFOX, { name: "ready:request" }, isReady);
       target.postMessage({ name: "inject-profile", profile }, FIREFOX);
     },

@@ -55,8 +55,17 @@ export class Flame {
 
   constructor() {
     this.canvas.setAttribute("role", "application");
-    this.canvas.setAttribute("aria-label", "Flame graph. Arrow keys move, Enter zooms, Escape zooms out.");
-    this.element = el("div", { class: "flame" }, this.line, el("div", { class: "flame-scroll" }, this.canvas), this.tip);
+    this.canvas.setAttribute(
+      "aria-label",
+      "Flame graph. Arrow keys move, Enter zooms, Escape zooms out.",
+    );
+    this.element = el(
+      "div",
+      { class: "flame" },
+      this.line,
+      el("div", { class: "flame-scroll" }, this.canvas),
+      this.tip,
+    );
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     this.canvas.addEventListener("pointerleave", () => this.leave());
     this.canvas.addEventListener("click", (event) => {

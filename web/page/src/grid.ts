@@ -136,7 +136,10 @@ export class Grid<T> {
       const press = el("button", { type: "button", title, onclick }, column.title + mark);
       return el("div", { class: className, role: "columnheader", aria }, press);
     });
-    fill(this.head, el("div", { class: "grid-row", role: "row", aria: { rowindex: "1" } }, ...cells));
+    fill(
+      this.head,
+      el("div", { class: "grid-row", role: "row", aria: { rowindex: "1" } }, ...cells),
+    );
   }
 
   private get viewHeight(): number {

@@ -37,7 +37,9 @@ export function highlight(text: string, errors: ScriptError[]): Node[] {
     for (let index = 0; index + 1 < cuts.length; index += 1) {
       const start = cuts[index]!;
       const part = text.slice(start, cuts[index + 1]);
-      const isWrong = errors.some((error) => start >= error.from && start < Math.max(error.to, error.from + 1));
+      const isWrong = errors.some(
+        (error) => start >= error.from && start < Math.max(error.to, error.from + 1),
+      );
       if (kind === "" && !isWrong) nodes.push(document.createTextNode(part));
       else nodes.push(el("span", { class: `${kind} ${isWrong ? "wrong" : ""}`.trim() }, part));
     }

@@ -100,8 +100,17 @@ function landing(): HTMLElement {
       { class: "lead" },
       "Reads Windows event traces (.etl) and .NET event streams (.nettrace), also packed in .zip, .gz or .zst. Several files open as one recording.",
     ),
-    el("div", { class: "actions" }, button("Choose files", () => picker.click(), "primary"), sample),
-    el("p", { class: "quiet" }, "Everything happens in this browser. The page cannot send anything: its security policy forbids it."),
+    el(
+      "div",
+      { class: "actions" },
+      button("Choose files", () => picker.click(), "primary"),
+      sample,
+    ),
+    el(
+      "p",
+      { class: "quiet" },
+      "Everything happens in this browser. The page cannot send anything: its security policy forbids it.",
+    ),
   );
 }
 
@@ -126,7 +135,10 @@ app.addEventListener("opening", () => {
   fill(names, el("span", { class: "file", title }, title));
   current = null;
   drawNav();
-  fill(main, el("div", { class: "page" }, el("p", { class: "quiet", role: "status" }, `Opening ${title} …`)));
+  fill(
+    main,
+    el("div", { class: "page" }, el("p", { class: "quiet", role: "status" }, `Opening ${title} …`)),
+  );
 });
 
 app.addEventListener("opened", () => {
@@ -158,9 +170,13 @@ for (const client of [app.analysis, app.events]) {
     else shown.set(client, `Reading ${Math.round(state.share * 100)} %`);
     const text = [...shown.values()][0];
     progress.hidden = text === undefined;
-    const stop = button("Cancel", () => {
-      for (const one of [app.analysis, app.events]) one.cancel();
-    }, "small");
+    const stop = button(
+      "Cancel",
+      () => {
+        for (const one of [app.analysis, app.events]) one.cancel();
+      },
+      "small",
+    );
     if (text === undefined) fill(progress);
     else if (progress.childElementCount === 0) fill(progress, el("span", null, text), stop);
     else progress.firstElementChild!.textContent = text;
@@ -195,7 +211,8 @@ function watchTheme(): void {
   };
   isDark.addEventListener("change", redraw);
   document.getElementById("theme")!.addEventListener("click", () => {
-    const dark = root.dataset["theme"] === "dark" || (root.dataset["theme"] === undefined && isDark.matches);
+    const dark =
+      root.dataset["theme"] === "dark" || (root.dataset["theme"] === undefined && isDark.matches);
     root.dataset["theme"] = dark ? "light" : "dark";
     redraw();
   });
@@ -207,7 +224,11 @@ async function openFromAddress(): Promise<void> {
   if (path === null) return;
   const url = new URL(path, location.href);
   if (url.origin !== location.origin) {
-    fill(main, failure(new Error("only a trace of the same origin can be opened by the address")), landing());
+    fill(
+      main,
+      failure(new Error("only a trace of the same origin can be opened by the address")),
+      landing(),
+    );
     return;
   }
   const reply = await fetch(url);

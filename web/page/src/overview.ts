@@ -55,9 +55,10 @@ function verdictCard(verdict: Verdict): HTMLElement {
     text: "",
   };
   const broken = verdict.findings.filter(({ severity }) => severity !== "note").length;
-  const notes = verdict.findings.length === 0
-    ? "no findings"
-    : `no findings except ${format.plural(verdict.findings.length, "note")}`;
+  const notes =
+    verdict.findings.length === 0
+      ? "no findings"
+      : `no findings except ${format.plural(verdict.findings.length, "note")}`;
   const facts = [
     format.plural(verdict.records, "event"),
     format.duration(verdict.duration_us / 1e6),
@@ -65,7 +66,11 @@ function verdictCard(verdict: Verdict): HTMLElement {
   ];
   return el(
     "section",
-    { class: `verdict ${words.tone}`, aria: { label: "Verdict" }, data: { verdict: verdict.verdict } },
+    {
+      class: `verdict ${words.tone}`,
+      aria: { label: "Verdict" },
+      data: { verdict: verdict.verdict },
+    },
     el("h2", null, words.title),
     el("p", null, words.text),
     el("p", { class: "facts" }, facts.join("  ·  ")),
@@ -85,7 +90,10 @@ function findings(verdict: Verdict, rules: Rule[]): HTMLElement | null {
     byRule.set(finding.rule, group);
   }
   const groups = [...byRule].map(([id, group]) =>
-    findingGroup(group, rules.find(({ rule }) => rule === id)),
+    findingGroup(
+      group,
+      rules.find(({ rule }) => rule === id),
+    ),
   );
   return card("Findings", el("div", { class: "findings" }, ...groups));
 }
@@ -159,7 +167,11 @@ function rows(heads: string[], cells: string[][], numbers: number[] = []): HTMLE
       el(
         "thead",
         null,
-        el("tr", null, ...heads.map((head, index) => el("th", { scope: "col", class: isNumber(index) }, head))),
+        el(
+          "tr",
+          null,
+          ...heads.map((head, index) => el("th", { scope: "col", class: isNumber(index) }, head)),
+        ),
       ),
       el(
         "tbody",
@@ -178,12 +190,14 @@ function processes(verdict: Verdict): HTMLElement | null {
   const known = verdict.processes;
   if (known.length === 0) return null;
   const busiest = [...known].sort((one, other) => other.clr_events - one.clr_events);
-  const shown = busiest.slice(0, MOST_ROWS).map((process) => [
-    `${process.name || "?"} (${process.pid})`,
-    process.verdict.replaceAll("_", " "),
-    format.count(process.clr_events),
-    format.count(process.methods),
-  ]);
+  const shown = busiest
+    .slice(0, MOST_ROWS)
+    .map((process) => [
+      `${process.name || "?"} (${process.pid})`,
+      process.verdict.replaceAll("_", " "),
+      format.count(process.clr_events),
+      format.count(process.methods),
+    ]);
   const more = known.length - shown.length;
   return card(
     "Processes with managed code or stacks",
@@ -221,7 +235,10 @@ function losses(verdict: Verdict, infos: Info[]): HTMLElement {
   ];
   const shown = [...new Set(items)];
   if (shown.length === 0) {
-    return card("Losses", el("p", { class: "quiet" }, "No event and no buffer was lost, and nothing is damaged."));
+    return card(
+      "Losses",
+      el("p", { class: "quiet" }, "No event and no buffer was lost, and nothing is damaged."),
+    );
   }
   const lines = shown.slice(0, MOST_ROWS).map((message) => el("li", null, message));
   const more = shown.length - lines.length;
@@ -237,10 +254,7 @@ function providers(infos: Info[]): HTMLElement {
     }
   }
   const shown = cells.slice(0, 40);
-  return card(
-    `Providers (${cells.length})`,
-    rows(["Provider", "Events", "Kinds"], shown, [1, 2]),
-  );
+  return card(`Providers (${cells.length})`, rows(["Provider", "Events", "Kinds"], shown, [1, 2]));
 }
 
 function checks(verdict: Verdict, rules: Rule[]): HTMLElement {

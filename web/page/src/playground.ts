@@ -18,7 +18,10 @@ export class Playground implements Tab {
   readonly element: HTMLElement;
   private readonly client = new Client();
   private readonly editor = el("textarea", {
-    spellcheck: false, autocomplete: "off", wrap: "off", aria: { label: "Scenario script" },
+    spellcheck: false,
+    autocomplete: "off",
+    wrap: "off",
+    aria: { label: "Scenario script" },
   });
   private readonly colours = el("pre", { class: "colours", ariaHidden: "true" });
   private readonly errors = el("div", { class: "script-errors", role: "status" });
@@ -56,13 +59,22 @@ export class Playground implements Tab {
       el(
         "div",
         { class: "split even" },
-        el("div", { class: "editor-side" }, el("div", { class: "editor" }, this.colours, this.editor), this.errors),
+        el(
+          "div",
+          { class: "editor-side" },
+          el("div", { class: "editor" }, this.colours, this.editor),
+          this.errors,
+        ),
         this.results,
       ),
     );
     fill(
       this.results,
-      el("p", { class: "quiet" }, "Run the script to simulate the machine that it describes: its traces, the truth about every event, and the verdict on each trace."),
+      el(
+        "p",
+        { class: "quiet" },
+        "Run the script to simulate the machine that it describes: its traces, the truth about every event, and the verdict on each trace.",
+      ),
     );
   }
 
@@ -126,12 +138,16 @@ export class Playground implements Tab {
       const before = script.slice(0, error.from);
       const line = before.split("\n").length;
       const column = error.from - (before.lastIndexOf("\n") + 1) + 1;
-      const go = button(`${line}:${column}`, () => {
-        this.editor.focus();
-        this.editor.setSelectionRange(error.from, error.to);
-        const lineHeight = this.editor.scrollHeight / Math.max(1, script.split("\n").length);
-        this.editor.scrollTop = Math.max(0, (line - 4) * lineHeight);
-      }, "small");
+      const go = button(
+        `${line}:${column}`,
+        () => {
+          this.editor.focus();
+          this.editor.setSelectionRange(error.from, error.to);
+          const lineHeight = this.editor.scrollHeight / Math.max(1, script.split("\n").length);
+          this.editor.scrollTop = Math.max(0, (line - 4) * lineHeight);
+        },
+        "small",
+      );
       return el(
         "li",
         null,
@@ -165,7 +181,11 @@ export class Playground implements Tab {
       for (const trace of traces) cards.push(await this.traceCard(trace));
       fill(
         this.results,
-        el("p", { class: "quiet" }, `${format.plural(traces.length, "trace")} in ${format.duration(seconds)}`),
+        el(
+          "p",
+          { class: "quiet" },
+          `${format.plural(traces.length, "trace")} in ${format.duration(seconds)}`,
+        ),
         ...cards,
         truth === undefined ? null : truthCard(truth),
       );
@@ -175,7 +195,11 @@ export class Playground implements Tab {
 
   private async traceCard(file: SynthFile): Promise<HTMLElement> {
     const blob = new File([file.bytes as Uint8Array<ArrayBuffer>], file.name);
-    const card = el("section", { class: "card trace-card", data: { file: file.name } }, el("h2", null, file.name));
+    const card = el(
+      "section",
+      { class: "card trace-card", data: { file: file.name } },
+      el("h2", null, file.name),
+    );
     try {
       await this.client.open([blob]);
       const verdict = await this.client.ask("verify");
@@ -209,7 +233,10 @@ export class Playground implements Tab {
     history.replaceState(null, "", hash);
     await navigator.clipboard.writeText(location.href).catch(() => {});
     announce("The link is copied");
-    fill(this.errors, el("p", { class: "done" }, "The address of this page now has the script; it is copied."));
+    fill(
+      this.errors,
+      el("p", { class: "done" }, "The address of this page now has the script; it is copied."),
+    );
   }
 }
 
@@ -236,7 +263,11 @@ function truthCard(file: SynthFile): HTMLElement {
     el("h2", null, "Truth"),
     el("p", null, `${format.plural(events, "event")} raised, ${format.bytes(file.bytes.length)}`),
     el("ul", null, ...lines),
-    el("div", { class: "actions" }, button("Save", () => save(file.name, blob))),
+    el(
+      "div",
+      { class: "actions" },
+      button("Save", () => save(file.name, blob)),
+    ),
   );
 }
 

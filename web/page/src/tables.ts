@@ -57,7 +57,13 @@ export class Tables implements Tab {
     this.element = el(
       "div",
       { class: "page fill" },
-      el("div", { class: "toolbar" }, field("Table", this.choice), field("Search", this.search), csv),
+      el(
+        "div",
+        { class: "toolbar" },
+        field("Table", this.choice),
+        field("Search", this.search),
+        csv,
+      ),
       this.status,
       this.place,
     );
@@ -95,7 +101,14 @@ export class Tables implements Tab {
       if (data.count === 0) {
         this.grid = null;
         fill(this.status, "");
-        fill(this.place, empty(`No rows in ${table.name}`, `${table.row}. ${plain(table.about)}`, "The recording has no such events, or none in the selected time."));
+        fill(
+          this.place,
+          empty(
+            `No rows in ${table.name}`,
+            `${table.row}. ${plain(table.about)}`,
+            "The recording has no such events, or none in the selected time.",
+          ),
+        );
         return;
       }
       this.makeGrid(table);
@@ -144,15 +157,23 @@ export class Tables implements Tab {
     const { data, table } = this;
     if (this.grid === null || table === null) return;
     const text = this.search.value.trim().toLowerCase();
-    this.shown = text === ""
-      ? [...data.rows]
-      : data.rows.filter((row) => row.some((cell) => String(cell ?? "").toLowerCase().includes(text)));
+    this.shown =
+      text === ""
+        ? [...data.rows]
+        : data.rows.filter((row) =>
+            row.some((cell) =>
+              String(cell ?? "")
+                .toLowerCase()
+                .includes(text),
+            ),
+          );
     const { sorted } = this;
     if (sorted >= 0) {
       const sign = this.descends ? -1 : 1;
       this.shown.sort((one, other) => sign * compare(one[sorted] ?? null, other[sorted] ?? null));
     }
-    const of = data.count > data.rows.length ? ` of ${format.count(data.count)}; Export saves all` : "";
+    const of =
+      data.count > data.rows.length ? ` of ${format.count(data.count)}; Export saves all` : "";
     const words = `${format.plural(this.shown.length, "row")}${of}`;
     fill(this.status, `${words} · ${table.row}. ${plain(table.about)}`);
     announce(words);

@@ -110,17 +110,24 @@ export class Timeline implements Tab {
     this.lanes = [
       ...sessionLanes(verdict),
       ...collectionLanes(collections, start),
-      ...group("CPU samples by process", idleLast(sampled).slice(0, MAX_LANES).map(({ name, total, counts }) => ({
-        title: `${name} – ${format.count(total)}`,
-        height: GRAPH,
-        bars: [],
-        counts,
-      }))),
+      ...group(
+        "CPU samples by process",
+        idleLast(sampled)
+          .slice(0, MAX_LANES)
+          .map(({ name, total, counts }) => ({
+            title: `${name} – ${format.count(total)}`,
+            height: GRAPH,
+            bars: [],
+            counts,
+          })),
+      ),
       ...processLanes(verdict),
       ...activityLanes(activities, start),
     ];
     const bars = this.lanes.reduce((sum, lane) => sum + lane.bars.length, 0);
-    this.place.dataset["lanes"] = String(this.lanes.filter((lane) => lane.isHeading !== true).length);
+    this.place.dataset["lanes"] = String(
+      this.lanes.filter((lane) => lane.isHeading !== true).length,
+    );
     this.place.dataset["bars"] = String(bars);
   }
 
@@ -296,7 +303,9 @@ export class Timeline implements Tab {
     if (this.pointers.size === 2 && earlier !== undefined) {
       const [one, other] = [...this.pointers.values()];
       const apart = Math.abs(one! - other!);
-      const before = Math.abs(apart + (earlier - event.clientX) * (event.clientX > Math.min(one!, other!) ? 1 : -1));
+      const before = Math.abs(
+        apart + (earlier - event.clientX) * (event.clientX > Math.min(one!, other!) ? 1 : -1),
+      );
       if (apart > 4 && before > 4) this.zoom(before / apart, this.timeAt((one! + other!) / 2));
       return;
     }
@@ -326,7 +335,9 @@ export class Timeline implements Tab {
     let text = "";
     for (const lane of this.lanes) {
       if (event.offsetY >= y && event.offsetY < y + lane.height && lane.isHeading !== true) {
-        const bar = lane.bars.findLast(({ from, to }) => time >= from - margin && time <= to + margin);
+        const bar = lane.bars.findLast(
+          ({ from, to }) => time >= from - margin && time <= to + margin,
+        );
         if (bar !== undefined) text = `${bar.text} (${format.duration(bar.to - bar.from)})`;
         else if (lane.counts !== undefined) text = lane.title;
       }
@@ -397,19 +408,21 @@ function sessionLanes({ sessions, losses }: Verdict): Lane[] {
 }
 
 function processLanes({ processes }: Verdict): Lane[] {
-  const lanes = processes.slice(0, MAX_LANES).map(({ name, pid, span_us: [from, to], rundowns }) => ({
-    title: `${name || "?"} (${pid})`,
-    height: LANE,
-    bars: [
-      { from: from / 1e6, to: to / 1e6, text: "", colour: "bar-process" },
-      ...rundowns.map(({ kind, span_us: [first, last] }) => ({
-        from: first / 1e6,
-        to: last / 1e6,
-        text: `${kind} rundown`,
-        colour: "bar-rundown",
-      })),
-    ],
-  }));
+  const lanes = processes
+    .slice(0, MAX_LANES)
+    .map(({ name, pid, span_us: [from, to], rundowns }) => ({
+      title: `${name || "?"} (${pid})`,
+      height: LANE,
+      bars: [
+        { from: from / 1e6, to: to / 1e6, text: "", colour: "bar-process" },
+        ...rundowns.map(({ kind, span_us: [first, last] }) => ({
+          from: first / 1e6,
+          to: last / 1e6,
+          text: `${kind} rundown`,
+          colour: "bar-rundown",
+        })),
+      ],
+    }));
   return group("Processes and rundowns", lanes);
 }
 
