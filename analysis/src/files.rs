@@ -212,9 +212,13 @@ impl FileFacts {
     ) -> Option<Loss> {
         let session = session(header, from, timeline);
         // The header of the file's own session is a record as well.
-        let mut sessions = self.sessions.iter();
-        let is_known = sessions.any(|s| s.name == session.name && s.from == session.from);
-        if is_known || self.sessions.len() >= MAX_SESSIONS {
+        let mut sessions = self.sessions.iter_mut();
+        if let Some(known) = sessions.find(|s| s.name == session.name && s.from == session.from) {
+            // Each file of a session with several files has a header.
+            known.to = known.to.max(session.to);
+            return None;
+        }
+        if self.sessions.len() >= MAX_SESSIONS {
             return None;
         }
         let mut loss = None;
@@ -230,6 +234,23 @@ impl FileFacts {
         }
         self.sessions.push(session);
         loss
+    }
+
+    /// The sessions that recorded the file. The header of a merged file spans all of its sessions
+    /// and is left out if the headers of these are known, as after a merge by `etlkit`.
+    #[must_use]
+    pub fn recorded_sessions(&self) -> &[Session] {
+        match self.sessions.split_first() {
+            Some((_, merged)) if self.is_merged() && !merged.is_empty() => merged,
+            _ => &self.sessions,
+        }
+    }
+
+    /// Whether the file was merged and does not say when its sessions began and ended, as after a
+    /// merge by Windows.
+    #[must_use]
+    pub fn hides_sessions(&self) -> bool {
+        self.is_merged() && self.sessions.len() < 2
     }
 
     /// Whether an earlier file holds the same session: a session may write several files.

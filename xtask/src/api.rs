@@ -3,13 +3,20 @@
 //! rustdoc writes the items as JSON, an unstable format that `RUSTC_BOOTSTRAP` lets a stable
 //! toolchain write. `scripts/api.py` lists and compares them. cargo-public-api and
 //! cargo-semver-checks need a nightly toolchain or a build of some 400 crates.
+//!
+//! Only rustdoc has that variable: cargo would build all dependencies again for it. So cargo starts
+//! this program in place of rustdoc, and this program starts rustdoc.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::metadata::Metadata;
 use crate::process::{Failure, cargo, output, program, root, run, script};
+
+/// The variable that makes this program start rustdoc, whose path is its value.
+pub const RUSTDOC: &str = "ETLKIT_XTASK_RUSTDOC";
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -33,9 +40,10 @@ pub fn api(options: Options) -> Result<(), Failure> {
     if let Some(revision) = &options.since {
         return compare_revision(revision, &packages, &metadata.target);
     }
+    build_items(&root(), &packages, &metadata.target)?;
     let mut has_changes = false;
     for package in &packages {
-        let items = items(&root(), package, &metadata.target)?;
+        let items = items_file(package, &metadata.target);
         let list = output(python_script().arg("list").arg(items))?;
         let path = root().join(format!("tests/api/{package}.txt"));
         if options.write {
@@ -62,23 +70,45 @@ fn libraries(metadata: &Metadata) -> Vec<String> {
     published.filter(|name| name != "etlkit").collect()
 }
 
-/// Builds the items of a package as JSON, and returns the path of the file.
-fn items(checkout: &Path, package: &str, target: &Path) -> Result<PathBuf, Failure> {
-    let mut rustdoc = cargo("rustdoc");
-    rustdoc
-        .current_dir(checkout)
-        .env("RUSTC_BOOTSTRAP", "1")
+/// Starts rustdoc with the arguments that cargo gives to this program.
+pub fn start_rustdoc(rustdoc: &OsStr) -> Result<(), Failure> {
+    let mut command = program(rustdoc);
+    let folder = std::env::current_dir().map_err(|error| error.to_string())?;
+    command
+        .current_dir(folder)
+        .args(std::env::args_os().skip(1));
+    run(command.env("RUSTC_BOOTSTRAP", "1"))
+}
+
+/// Builds the items of packages as JSON files.
+fn build_items(checkout: &Path, packages: &[String], target: &Path) -> Result<(), Failure> {
+    let this_program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let rustdoc = std::env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    let mut doc = cargo("doc");
+    doc.current_dir(checkout)
+        .env("RUSTDOC", this_program)
+        .env(RUSTDOC, rustdoc)
+        .env(
+            "RUSTDOCFLAGS",
+            "-Z unstable-options --output-format json --cap-lints allow",
+        )
         .env("CARGO_TARGET_DIR", target);
-    rustdoc.args([
+    doc.args([
         "--quiet",
         "--locked",
         "--lib",
+        "--no-deps",
         "--all-features",
-        "--package",
-        package,
     ]);
-    run(rustdoc.args(["--", "-Z", "unstable-options", "--output-format", "json"]))?;
-    Ok(target.join(format!("doc/{}.json", package.replace('-', "_"))))
+    for package in packages {
+        doc.args(["--package", package]);
+    }
+    run(&mut doc)
+}
+
+/// The file of the items of a package.
+fn items_file(package: &str, target: &Path) -> PathBuf {
+    target.join(format!("doc/{}.json", package.replace('-', "_")))
 }
 
 fn python_script() -> Command {
@@ -137,14 +167,21 @@ fn remove_worktree(checkout: &Path) -> Command {
 
 /// Prints the changes of each package, and returns whether items are gone or changed.
 fn compare(checkout: &Path, packages: &[String], target: &Path) -> Result<bool, Failure> {
+    let old = target.join("doc/api-old");
+    fs::create_dir_all(&old).map_err(|error| error.to_string())?;
+    build_items(checkout, packages, target)?;
+    for package in packages {
+        let items = items_file(package, target);
+        let kept = old.join(format!("{package}.json"));
+        fs::rename(items, kept).map_err(|error| error.to_string())?;
+    }
+    build_items(&root(), packages, target)?;
     let mut has_breaks = false;
-    let old = target.join("doc/api-old.json");
     for package in packages {
         println!("{package}");
-        let built = items(checkout, package, target)?;
-        fs::rename(&built, &old).map_err(|error| Failure::Message(error.to_string()))?;
-        let new = items(&root(), package, target)?;
-        match run(python_script().arg(&old).arg(new)) {
+        let mut command = python_script();
+        command.arg(old.join(format!("{package}.json")));
+        match run(command.arg(items_file(package, target))) {
             Ok(()) => {}
             Err(Failure::Code(1)) => has_breaks = true,
             Err(failure) => return Err(failure),

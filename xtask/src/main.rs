@@ -85,13 +85,21 @@ struct BenchOptions {
 }
 
 fn main() -> ExitCode {
+    if let Some(rustdoc) = std::env::var_os(api::RUSTDOC) {
+        return exit_code(api::start_rustdoc(&rustdoc));
+    }
     let Some(task) = Arguments::parse().task else {
         return match Arguments::command().print_help() {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
     };
-    match perform(task) {
+    exit_code(perform(task))
+}
+
+/// The exit code of a task, whose error is printed.
+fn exit_code(result: Result<(), Failure>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Code(code)) => ExitCode::from(code),
         Err(Failure::Message(message)) => {

@@ -137,6 +137,9 @@ with_accessors! {
             unloaded_twice: Counted,
             /// Events that state another kind of runtime than earlier events of the CLR.
             contradictions: Counted,
+            /// Events with other flags of a method, module, assembly or domain than earlier events
+            /// of it.
+            flag_contradictions: Counted,
             /// Loads of code, modules, assemblies and domains that a rundown listed long before.
             loaded_after_listing: Counted,
             /// Unloads of code whose load or enumeration was never seen.

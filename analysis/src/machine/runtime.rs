@@ -35,6 +35,8 @@ pub struct Item {
     pub from: Option<Ticks>,
     /// Timestamp of the unload, if it was seen.
     pub to: Option<Ticks>,
+    /// Its flags, which do not change while it exists.
+    flags: Option<u32>,
 }
 
 impl Item {
@@ -64,6 +66,29 @@ pub struct Listing {
     pub unloaded_again: bool,
     /// It is loaded, although a rundown listed it before and no load came before that.
     pub late: bool,
+    /// It has other flags than in the events before.
+    pub contradicts: bool,
+}
+
+/// A module in a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DomainPart {
+    /// Ordinal of the bracket that listed it last.
+    mark: u8,
+    /// When it was loaded last.
+    loaded: Option<Ticks>,
+}
+
+/// What an event states about an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub change: clr::Change,
+    pub id: u64,
+    /// Its flags that do not change.
+    pub flags: u32,
+    pub timestamp: Ticks,
+    /// The ordinal of the open bracket, 0 for none.
+    pub mark: u8,
 }
 
 with_accessors! {
@@ -114,20 +139,31 @@ impl Items {
             .map(|(&id, known)| (id, known))
     }
 
-    /// Notes an event about an item. `mark` is the ordinal of the open bracket, 0 for none.
-    pub(crate) fn note(
-        &mut self,
-        via: clr::Change,
-        id: u64,
-        timestamp: Ticks,
-        mark: u8,
-    ) -> Listing {
-        let known = self.known.entry(id).or_default();
+    /// Notes an event about an item.
+    pub(crate) fn note(&mut self, event: Note) -> Listing {
+        let known = self.known.entry(event.id).or_default();
+        // Another item has the id of one that was unloaded.
+        if event.change == clr::Change::Load && known.to.is_some() {
+            known.flags = None;
+        }
+        let before = known.flags.replace(event.flags);
+        let contradicts = before.is_some_and(|flags| flags != event.flags);
+        Listing {
+            contradicts,
+            ..self.note_change(event)
+        }
+    }
+
+    fn note_change(&mut self, event: Note) -> Listing {
+        let Note {
+            timestamp, mark, ..
+        } = event;
+        let known = self.known.entry(event.id).or_default();
         if !known.is_known() {
             known.bits |= KNOWN;
             self.noted += 1;
         }
-        match via {
+        match event.change {
             clr::Change::Load => {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
@@ -326,7 +362,7 @@ with_accessors! {
             /// Modules whose load was logged first.
             loaded_first: u64,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
-            domain_parts: BTreeMap<(u64, u64), u8>,
+            domain_parts: BTreeMap<(u64, u64), DomainPart>,
         }
     }
 }
@@ -415,8 +451,24 @@ impl Clr {
 
     /// Notes a module of a domain. Returns whether the open bracket listed it before.
     pub(super) fn domain_part(&mut self, part: clr::DomainModule, mark: u8) -> bool {
-        let before = self.domain_parts.insert((part.module, part.domain), mark);
-        mark != 0 && before == Some(mark)
+        let known = self.domain_parts.entry((part.module, part.domain));
+        let known = known.or_default();
+        let before = std::mem::replace(&mut known.mark, mark);
+        mark != 0 && before == mark
+    }
+
+    /// Notes that a module is loaded into a domain. Returns whether it is there already: no load of
+    /// either came after its last load into the domain.
+    pub(super) fn domain_part_loaded(&mut self, part: clr::DomainModule, timestamp: Ticks) -> bool {
+        let known = self.domain_parts.entry((part.module, part.domain));
+        let Some(before) = known.or_default().loaded.replace(timestamp) else {
+            return false;
+        };
+        let whole = [self.modules.get(part.module), self.domains.get(part.domain)];
+        whole.into_iter().flatten().all(|item| {
+            let is_loaded_since = item.from.is_some_and(|from| from > before);
+            item.to.is_none() && !is_loaded_since
+        })
     }
 
     /// Assemblies that modules name and no event is about.
@@ -536,22 +588,32 @@ impl Bracket {
 mod tests {
     use super::*;
 
+    fn event(change: clr::Change, id: u64, timestamp: i64, mark: u8) -> Note {
+        Note {
+            change,
+            id,
+            flags: 0,
+            timestamp: Ticks::new(timestamp),
+            mark,
+        }
+    }
+
     #[test]
     fn note_and_part_of_find_items_on_the_wrong_side() {
         let start = clr::Change::Rundown(Enumeration::Start);
         let mut domains = Items::default();
-        assert!(!domains.note(start, 1, Ticks::new(0), 1).disordered);
+        assert!(!domains.note(event(start, 1, 0, 1)).disordered);
         assert!(!domains.part_of(1, Enumeration::Start, 1));
         domains.part_of(2, Enumeration::Start, 1);
-        assert!(domains.note(start, 2, Ticks::new(0), 1).disordered);
-        assert!(domains.note(start, 2, Ticks::new(0), 1).twice);
+        assert!(domains.note(event(start, 2, 0, 1)).disordered);
+        assert!(domains.note(event(start, 2, 0, 1)).twice);
         assert_eq!(domains.len(), 2);
 
         let end = clr::Change::Rundown(Enumeration::End);
         let mut domains = Items::default();
         assert!(!domains.part_of(1, Enumeration::End, 1));
         assert!(!domains.contains(1));
-        assert!(!domains.note(end, 1, Ticks::new(0), 1).disordered);
+        assert!(!domains.note(event(end, 1, 0, 1)).disordered);
         assert!(domains.part_of(1, Enumeration::End, 1));
         // In the next bracket it may come first again.
         assert!(!domains.part_of(1, Enumeration::End, 2));
@@ -560,46 +622,34 @@ mod tests {
     #[test]
     fn note_knows_unloads_of_what_was_never_there() {
         let mut modules = Items::default();
-        assert!(
-            modules
-                .note(clr::Change::Unload, 1, Ticks::new(10), 0)
-                .unknown
-        );
-        modules.note(clr::Change::Load, 2, Ticks::new(10), 0);
-        assert!(
-            !modules
-                .note(clr::Change::Unload, 2, Ticks::new(20), 0)
-                .unknown
-        );
+        assert!(modules.note(event(clr::Change::Unload, 1, 10, 0)).unknown);
+        modules.note(event(clr::Change::Load, 2, 10, 0));
+        assert!(!modules.note(event(clr::Change::Unload, 2, 20, 0)).unknown);
         // A domain alone does not make it known.
         modules.note_domain(3, clr::Change::Load);
         assert!(modules.get(3).is_none());
-        modules.note(clr::Change::Rundown(Enumeration::End), 3, Ticks::new(30), 1);
+        modules.note(event(clr::Change::Rundown(Enumeration::End), 3, 30, 1));
         assert_eq!(
             modules.get(3).map(|module| module.in_domain),
             Some(Tag::LOADED)
         );
-        assert!(
-            !modules
-                .note(clr::Change::Unload, 3, Ticks::new(40), 0)
-                .unknown
-        );
+        assert!(!modules.note(event(clr::Change::Unload, 3, 40, 0)).unknown);
     }
 
     #[test]
     fn note_forgets_listings_of_what_had_the_id_before() {
         let end = clr::Change::Rundown(Enumeration::End);
         let mut modules = Items::default();
-        modules.note(end, 1, Ticks::new(10), 1);
+        modules.note(event(end, 1, 10, 1));
         modules.note_domain(1, end);
-        modules.note(clr::Change::Unload, 1, Ticks::new(20), 0);
+        modules.note(event(clr::Change::Unload, 1, 20, 0));
         assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
-        modules.note(clr::Change::Load, 1, Ticks::new(30), 0);
+        modules.note(event(clr::Change::Load, 1, 30, 0));
         let module = modules.get(1).unwrap();
         assert!(module.has(Tag::LOADED) && !module.has(Tag::AT_END) && module.in_domain == 0);
         // A second load without an unload is of the same one.
-        modules.note(end, 1, Ticks::new(40), 2);
-        modules.note(clr::Change::Load, 1, Ticks::new(50), 0);
+        modules.note(event(end, 1, 40, 2));
+        modules.note(event(clr::Change::Load, 1, 50, 0));
         assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
     }
 
@@ -609,7 +659,7 @@ mod tests {
         for (loaded, unloaded) in [(10, 20), (30, 40)] {
             for (via, at) in [(clr::Change::Load, loaded), (clr::Change::Unload, unloaded)] {
                 clr.module_changed(1, via);
-                clr.modules.note(via, 1, Ticks::new(at), 0);
+                clr.modules.note(event(via, 1, at, 0));
             }
             clr.method_unloads.insert(1, Span::at(Ticks::new(unloaded)));
         }
@@ -631,16 +681,51 @@ mod tests {
         }
         clr.method_changed(2, clr::Change::Unload);
         // The end rundown lists the first, the second is unloaded, nothing is about the third.
-        clr.modules.note(end, 1, Ticks::new(20), 1);
+        clr.modules.note(event(end, 1, 20, 1));
         clr.module_changed(2, clr::Change::Unload);
-        clr.modules.note(clr::Change::Unload, 2, Ticks::new(10), 0);
+        clr.modules.note(event(clr::Change::Unload, 2, 10, 0));
         assert_eq!(clr.methods_maybe_gone(), 3 + 5);
         // Another module has the id, and the rundown lists that one.
         clr.module_changed(2, clr::Change::Load);
-        clr.modules.note(clr::Change::Load, 2, Ticks::new(15), 0);
+        clr.modules.note(event(clr::Change::Load, 2, 15, 0));
         clr.method_changed(2, clr::Change::Load);
-        clr.modules.note(end, 2, Ticks::new(20), 1);
+        clr.modules.note(event(end, 2, 20, 1));
         assert_eq!(clr.methods_maybe_gone(), 3 + 5);
+    }
+
+    #[test]
+    fn note_finds_other_flags_of_the_same_item() {
+        let end = clr::Change::Rundown(Enumeration::End);
+        let mut modules = Items::default();
+        let with_flags = |flags, event: Note| Note { flags, ..event };
+        let loaded = event(clr::Change::Load, 1, 10, 0);
+        assert!(!modules.note(with_flags(8, loaded)).contradicts);
+        let listed = event(end, 1, 20, 1);
+        assert!(!modules.note(with_flags(8, listed)).contradicts);
+        assert!(modules.note(with_flags(4, listed)).contradicts);
+        // Another module has the id.
+        modules.note(with_flags(4, event(clr::Change::Unload, 1, 30, 0)));
+        let loaded = event(clr::Change::Load, 1, 40, 0);
+        assert!(!modules.note(with_flags(9, loaded)).contradicts);
+    }
+
+    #[test]
+    fn domain_part_loaded_finds_loads_without_an_unload() {
+        let mut clr = Clr::default();
+        let part = clr::DomainModule {
+            module: 1,
+            assembly: 2,
+            domain: 3,
+        };
+        clr.modules.note(event(clr::Change::Load, 1, 10, 0));
+        assert!(!clr.domain_part_loaded(part, Ticks::new(11)));
+        assert!(clr.domain_part_loaded(part, Ticks::new(12)));
+        // The module is there in another domain already.
+        let other = clr::DomainModule { domain: 4, ..part };
+        assert!(!clr.domain_part_loaded(other, Ticks::new(13)));
+        clr.modules.note(event(clr::Change::Unload, 1, 20, 0));
+        clr.modules.note(event(clr::Change::Load, 1, 30, 0));
+        assert!(!clr.domain_part_loaded(part, Ticks::new(31)));
     }
 
     #[test]

@@ -459,7 +459,7 @@ fn merge_keeps_records_of_header_buffers() {
     );
     assert_eq!(
         hooks(&once, false),
-        [0x50, 5, 0x50, 5],
+        [0, 0x50, 5, 0, 0x50, 5],
         "and all of them among the records"
     );
     let (again, _) = merged(std::slice::from_ref(&once), Merger::new());
@@ -496,6 +496,41 @@ fn merge_of_merged_traces_has_each_record_once() {
     assert_eq!(records(&whole).len(), 4 + 4 + 1);
     let (again, _) = merged(std::slice::from_ref(&whole), Merger::new());
     assert_eq!(records(&again), records(&whole));
+}
+
+/// The end times of the header events of a trace.
+fn header_ends(file: &[u8]) -> Vec<FileTime> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
+    let mut ends = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook() == Some(hook::HEADER) {
+            ends.push(FileHeader::parse(record.bytes(), 0).unwrap().end_time);
+        }
+    }
+    ends
+}
+
+#[test]
+fn merge_keeps_the_headers_of_sessions_once() {
+    let mut files = Vec::new();
+    for ends in [30, 20, 10] {
+        let header = FileHeader {
+            end_time: FileTime::new(START + ends),
+            ..header()
+        };
+        files.push(trace(header, &[(0, &PerfInfo::new(hook::SAMPLE, 1_001))]));
+    }
+    let ends = |ends: &[i64]| -> Vec<FileTime> {
+        let times = ends.iter().map(|end| FileTime::new(START + end));
+        times.collect()
+    };
+    let (all, report) = merged(&files, Merger::new());
+    assert_eq!(report.records(), 3);
+    assert_eq!(header_ends(&all), ends(&[30, 30, 20, 10]));
+    let (first, _) = merged(&files[..2], Merger::new());
+    let (staged, _) = merged(&[first, files[2].clone()], Merger::new());
+    assert_eq!(header_ends(&staged), ends(&[30, 30, 20, 10]));
 }
 
 /// In passes, each timestamp is converted once, to the clock of the merged trace.

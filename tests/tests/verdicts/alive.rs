@@ -75,6 +75,7 @@ pub fn family() -> Family {
                         name: format!("mask {mask:#x}, seed {seed}"),
                         script: script(mask, proof, is_excluded, seed),
                         file: "clr.etl",
+                        merged: &[],
                         edit: None,
                         declared: Declared::default(),
                         accepted: None,

@@ -55,6 +55,7 @@ pub fn family() -> Family {
                     name: format!("{known} accepted, {found} found, seed {seed}"),
                     script: script(seed),
                     file: "clr.etl",
+                    merged: &[],
                     edit: Some(edit),
                     declared: Declared {
                         enabled: "runtime:0x98:4+rundown:0x138:5".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use etl_format::rewrite::merge::Merger;
 use etl_synth::Script;
 use etl_verify::{Baseline, Enabled, Finding, Outcome, Report, Severity, Truth, Verifier};
 
@@ -19,6 +20,8 @@ pub struct Case {
     pub script: String,
     /// The file that is verified.
     pub file: &'static str,
+    /// Files that are merged into it by this project. Empty if the scenario makes the file.
+    pub merged: &'static [&'static str],
     /// A change of the file.
     pub edit: Option<Edit>,
     pub declared: Declared,
@@ -34,6 +37,7 @@ impl Case {
             name,
             script,
             file: "clr.etl",
+            merged: &[],
             edit: None,
             declared: Declared::default(),
             accepted: None,
@@ -149,14 +153,21 @@ impl Recordings {
 }
 
 fn verify(simulated: &Simulated, case: &Case, edit: Option<Edit>) -> Report {
-    let bytes = &simulated.traces[case.file];
+    let bytes = if case.merged.is_empty() {
+        simulated.traces[case.file].clone()
+    } else {
+        let inputs = case.merged.iter();
+        let inputs = inputs.map(|file| simulated.traces[*file].as_slice());
+        let merged = Merger::new().run(inputs.collect(), Vec::new());
+        merged.unwrap().output
+    };
     let bytes = match edit {
         Some(edit) => {
-            let mut all = records(bytes);
+            let mut all = records(&bytes);
             edit(&mut all);
-            write(bytes, &all)
+            write(&bytes, &all)
         }
-        None => bytes.clone(),
+        None => bytes,
     };
     let mut enabled = Vec::new();
     if !case.declared.enabled.is_empty() {

@@ -54,7 +54,7 @@ const NOT_UNLOADED: &[&str] = &["symbols.not-unloaded"];
 const CONTRADICTION: &[&str] = &["symbols.implausible"];
 
 /// The changes: compiled methods have flags 8, dynamic ones 9.
-const CHANGES: [Change; 12] = [
+const CHANGES: [Change; 17] = [
     change(
         r#"delete "MethodDCEndVerbose" with="MethodFlags" is=9"#,
         INCOMPLETE,
@@ -88,6 +88,26 @@ const CHANGES: [Change; 12] = [
         r#"alter "RuntimeInformationDCStart" nth=1 { Sku 2 }"#,
         CONTRADICTION,
     ),
+    change(
+        r#"alter "ModuleDCEnd" nth=1 { ModuleFlags 4 }"#,
+        CONTRADICTION,
+    ),
+    change(
+        r#"alter "ModuleUnload" nth=1 { ModuleFlags 4 }"#,
+        CONTRADICTION,
+    ),
+    change(
+        r#"alter "AssemblyDCEnd" nth=1 { AssemblyFlags 2 }"#,
+        CONTRADICTION,
+    ),
+    change(
+        r#"alter "AppDomainDCEnd" nth=1 { AppDomainFlags 0 }"#,
+        CONTRADICTION,
+    ),
+    change(
+        r#"alter "MethodDCEndVerbose" with="MethodFlags" is=8 nth=5 { MethodFlags 0 }"#,
+        CONTRADICTION,
+    ),
 ];
 
 pub fn family() -> Family {
@@ -102,7 +122,7 @@ pub fn family() -> Family {
             ));
         }
     }
-    for seed in 103..119 {
+    for seed in (103..119).chain(127..137) {
         cases.push(Case::new(
             format!("seed {seed}"),
             script(seed, ""),

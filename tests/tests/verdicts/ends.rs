@@ -81,6 +81,18 @@ fn declared(mut case: Case, level: u8) -> Case {
     case
 }
 
+fn merged_here(stop: &str, expected: Expected) -> Case {
+    Case {
+        merged: &["clr1.etl", "clr2.etl"],
+        ..case(
+            format!("merged here, stop at {stop}"),
+            two_sessions(31, stop),
+            "merged.etl",
+            expected,
+        )
+    }
+}
+
 pub fn family() -> Family {
     let mut cases = Vec::new();
     let missing = Expected::Error(&["filter.missing-loads"]);
@@ -133,6 +145,18 @@ pub fn family() -> Family {
         );
         of.declared.has_truth = true;
         cases.push(of);
+    }
+    // A merge by this project keeps the headers of the sessions, so that no truth is needed.
+    for stop in [
+        "4.2s", "4.4s", "4.6s", "4.7s", "4.8s", "4.9s", "4.95s", "4.99s", "4.999s",
+    ] {
+        let gap = Expected::Error(&["merge.gap"]);
+        cases.push(merged_here(stop, gap));
+    }
+    for stop in [
+        "5.1s", "5.5s", "5.9s", "6s", "6.3s", "6.5s", "7.1s", "7.5s", "8s",
+    ] {
+        cases.push(merged_here(stop, Expected::Sound));
     }
     for from in [1503, 1611, 1702, 1800, 1955, 2101] {
         let script = attached(41, from);

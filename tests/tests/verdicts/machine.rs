@@ -117,6 +117,7 @@ pub fn family() -> Family {
             name: format!("seed {seed}"),
             script: script("", "", 0, seed),
             file: "clr.etl",
+            merged: &[],
             edit: None,
             declared: Declared::default(),
             accepted: None,

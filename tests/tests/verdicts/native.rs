@@ -47,6 +47,7 @@ pub fn family() -> Family {
                     name: format!("{clr} {runtime:#x}, seed {seed}"),
                     script: script(clr, runtime, 0x138, seed),
                     file: "merged.etl",
+                    merged: &[],
                     edit: None,
                     declared: Declared::default(),
                     accepted: None,

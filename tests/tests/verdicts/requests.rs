@@ -170,6 +170,7 @@ fn case(recorded: Masks, enabled: String, expected: Expected) -> Case {
         ),
         script: script(recorded, false),
         file: "clr.etl",
+        merged: &[],
         edit: None,
         declared: Declared {
             enabled,

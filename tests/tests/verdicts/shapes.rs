@@ -139,6 +139,7 @@ pub fn family() -> Family {
                 name: format!("shape {seed}"),
                 script: script(seed),
                 file: "clr.etl",
+                merged: &[],
                 edit: None,
                 declared: Declared {
                     has_truth,

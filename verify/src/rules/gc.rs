@@ -5,7 +5,7 @@ use super::{Check, Rule, plural};
 use crate::checks::collections::Collections;
 use crate::checks::{ClrCollections, Facts};
 use crate::finding::{Found, Severity};
-use etl_analysis::files::Session;
+use etl_analysis::files::{FileFacts, Session};
 use etl_analysis::loss::LossKind;
 use etl_analysis::machine::Counted;
 use etl_format::Ticks;
@@ -160,8 +160,8 @@ fn is_replaced(facts: &Facts, time: Ticks) -> bool {
 
 /// Whether all sessions ended after a time before another session began.
 fn has_gap_after(facts: &Facts, time: Ticks) -> bool {
-    let files = facts.machine.files();
-    let sessions: Vec<&Session> = files.iter().flat_map(|file| &file.sessions).collect();
+    let files = facts.machine.files().iter();
+    let sessions: Vec<&Session> = files.flat_map(FileFacts::recorded_sessions).collect();
     sessions.iter().any(|next| {
         next.from > time
             && sessions.iter().all(|session| {

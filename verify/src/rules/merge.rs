@@ -1,7 +1,6 @@
 //! Several sessions as one recording: one machine, one clock, both halves, no gap between them.
 
-use etl_analysis::files::Session;
-use etl_analysis::files::machine_differences;
+use etl_analysis::files::{FileFacts, Session, machine_differences};
 use etl_analysis::machine::Process;
 use etl_control::controller::KERNEL_SESSION;
 use etl_format::Ticks;
@@ -140,18 +139,12 @@ fn runtime_end(sessions: &[&Session], last_event: Ticks) -> Option<Ticks> {
 
 /// Sessions that may have recorded the CLR: the sessions of the files, or of the files that were
 /// merged.
-fn clr_sessions(facts: &Facts) -> Vec<&Session> {
-    let mut out = Vec::new();
-    for file in facts.machine.files() {
-        // The header of a merged file spans all of its sessions.
-        let headers = usize::from(file.is_merged() && file.sessions.len() > 1);
-        for session in file.sessions.iter().skip(headers) {
-            if !session.name.eq_ignore_ascii_case(KERNEL_SESSION) {
-                out.push(session);
-            }
-        }
-    }
-    out
+pub(super) fn clr_sessions(facts: &Facts) -> Vec<&Session> {
+    let files = facts.machine.files().iter();
+    let sessions = files.flat_map(FileFacts::recorded_sessions);
+    sessions
+        .filter(|session| !session.name.eq_ignore_ascii_case(KERNEL_SESSION))
+        .collect()
 }
 
 pub(super) const ONE_SIDED: Rule = Rule {

@@ -7,7 +7,7 @@ use etl_schema::views::clr::{self, Change, Method};
 use super::{CodeOverlap, Jitting, LastModule, Process};
 use crate::address::{Added, Tag};
 use crate::counted::Span;
-use crate::machine::runtime::{Listing, listed_by};
+use crate::machine::runtime::{Listing, Note, listed_by};
 use crate::machine::signs::MethodSign;
 
 /// An item of a CLR that rundowns list.
@@ -26,6 +26,8 @@ struct ItemEvent {
     id: u64,
     /// Id of the assembly or the domain that it belongs to; 0 for a domain.
     owner: u64,
+    /// Its flags that do not change.
+    flags: u32,
 }
 
 /// The CLR that logged an event, and when and on which thread it did.
@@ -103,6 +105,7 @@ impl Process {
                     change,
                     id: module.id,
                     owner: module.assembly,
+                    flags: module.flags,
                 };
                 self.item(item, context);
             }
@@ -113,6 +116,7 @@ impl Process {
                     change,
                     id: assembly.id,
                     owner: assembly.domain,
+                    flags: assembly.flags,
                 };
                 self.item(item, context);
             }
@@ -122,6 +126,8 @@ impl Process {
                     change,
                     id: domain.id,
                     owner: 0,
+                    // The others may be set later.
+                    flags: u32::from(domain.is_default()),
                 };
                 self.item(item, context);
                 // The default domain is unloaded when the CLR ends.
@@ -189,6 +195,9 @@ impl Process {
             clr.method_modules.entry(part.module).or_default();
             clr.modules.note_domain(part.module, change);
         }
+        if change == Change::Load && clr.domain_part_loaded(part, context.time) {
+            self.loaded_twice.add(context.time);
+        }
         if clr.domain_part(part, mark)
             && let Some(index) = self.inside
             && let Some(bracket) = self.brackets.get_mut(index)
@@ -204,6 +213,7 @@ impl Process {
             change,
             id,
             owner,
+            flags,
         } = item;
         let mark = self.inside(change, context);
         let clr = self.clrs.entry(context.instance).or_default();
@@ -223,7 +233,13 @@ impl Process {
             ItemKind::Assembly => &mut clr.assemblies,
             ItemKind::Domain => &mut clr.domains,
         };
-        let mut listing = items.note(change, id, context.time, mark);
+        let mut listing = items.note(Note {
+            change,
+            id,
+            flags,
+            timestamp: context.time,
+            mark,
+        });
         let named = match kind {
             ItemKind::Module => Some(&mut clr.module_assemblies),
             ItemKind::Assembly => Some(&mut clr.assembly_domains),
@@ -244,6 +260,9 @@ impl Process {
         }
         if listing.again {
             self.loaded_twice.add(context.time);
+        }
+        if listing.contradicts {
+            self.flag_contradictions.add(context.time);
         }
 
         if listing.unknown {
@@ -313,7 +332,7 @@ impl Process {
             self.note_late_load(context);
         }
         let added = self.code.add(method.start, method.size.into(), from, tag);
-        self.added(added, method.start, context.time);
+        self.added(added, method.start, tag, context.time);
         let was_loaded = match added {
             Added::Known(before) => before.has(Tag::LOADED),
             Added::Empty => true,
@@ -375,7 +394,7 @@ impl Process {
             bracket.precompiled += u64::from(is_precompiled(tag));
         }
         let added = self.code.add(method.start, method.size.into(), None, tag);
-        self.added(added, method.start, context.time);
+        self.added(added, method.start, tag, context.time);
         let is_twice = match added {
             Added::Known(before) => mark != 0 && before.mark == mark,
             _ => false,
@@ -477,7 +496,13 @@ impl Process {
         self.started.is_some() && self.clrs.values().any(|clr| clr.started.is_some())
     }
 
-    fn added(&mut self, added: Added, start: u64, timestamp: Ticks) {
+    fn added(&mut self, added: Added, start: u64, tag: Tag, timestamp: Ticks) {
+        if let Added::Known(before) = added
+            && before.id == tag.id
+            && (before.bits ^ tag.bits) & (Tag::JITTED | Tag::DYNAMIC) != 0
+        {
+            self.flag_contradictions.add(timestamp);
+        }
         match added {
             Added::New => self.methods += 1,
             Added::Again => self.loaded_twice.add(timestamp),

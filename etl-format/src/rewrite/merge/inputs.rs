@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::super::flagged::{Flagged, Place};
 use super::super::losses::Missing;
+use crate::constants::LogFileMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace};
 use crate::write::record::{Moved, Raw};
@@ -102,6 +103,10 @@ pub(super) struct Inputs<S: Source> {
 struct Reader<S: Source> {
     records: Records<S>,
     relation: Relation,
+    /// Whether its header event is copied: it says when the session ran. The header of a merged
+    /// trace spans all of its sessions.
+    keeps_header: bool,
+    /// Records without the header event.
     count: u64,
     notes: Vec<Note>,
     flagged: Flagged,
@@ -214,10 +219,12 @@ impl<S: Source> Inputs<S> {
                 else {
                     break None;
                 };
-                // Another buffer also contains a stale record.
                 let is_in_buffer_0 = record.location().buffer_offset == 0;
-                if !(is_in_buffer_0 && (is_header_event(&record) || record.is_stale())) {
-                    reader.count += 1;
+                let is_header = is_in_buffer_0 && is_header_event(&record);
+                // Another buffer also contains a stale record.
+                let is_stale = is_in_buffer_0 && record.is_stale();
+                if !is_stale && (!is_header || reader.keeps_header) {
+                    reader.count += u64::from(!is_header);
                     let mut bytes = record.bytes();
                     let mut timestamp = record.timestamp();
                     if matches!(reader.relation, Relation::Converted { .. }) {
@@ -257,11 +264,12 @@ impl<S: Source> Inputs<S> {
     fn open(&mut self) -> Result<()> {
         for (input, (waiting, relation)) in self.waiting.iter_mut().zip(&self.relations).enumerate()
         {
-            let Some(Input { trace, .. }) = waiting.take() else {
+            let Some(Input { trace, header }) = waiting.take() else {
                 continue;
             };
             self.readers.push(Reader {
                 relation: *relation,
+                keeps_header: !header.mode.has(LogFileMode::RELOG),
                 count: 0,
                 notes: trace.notes().to_vec(),
                 flagged: Flagged::of(trace.buffers()),

@@ -17,9 +17,11 @@
 //!   events: events may be missing anywhere.
 //! * Records without their own timestamp keep the timestamp that readers return. For this a WPP
 //!   message may receive a timestamp.
-//! * The inputs' header events are omitted. The other records of their buffers 0 (group masks,
-//!   partition, build) become ordinary records of processor 0. The partition of the first input is
-//!   also in the new buffer 0.
+//! * The records of the inputs' buffers 0 (header event, group masks, partition, build) become
+//!   ordinary records of processor 0. The partition of the first input is also in the new buffer 0.
+//!   The header event says when the session of the input began and ended, so that a gap between
+//!   two sessions remains visible. Mergers of Windows omit it. An input that is itself merged has
+//!   the header events of its sessions, and its own is omitted, since it spans all of them.
 //! * All timestamps are of one clock. Inputs with this clock keep their timestamps. Timestamps of
 //!   other inputs are converted with the start and the frequency of both clocks ([`Relation`]), in
 //!   the records' headers and in known payloads (stacks, interrupts, hard faults, disk times).

@@ -191,6 +191,8 @@ view! {
         id: u64 = "AssemblyID",
         /// Its application domain.
         domain: u64 = "AppDomainID",
+        /// Flags: 1 shared by domains, 2 dynamic, 4 has a native image, 8 collectible.
+        flags: u32 = "AssemblyFlags",
     }
     /// Its full name, UTF-16.
     pub fn name: &'a [u8] = "FullyQualifiedAssemblyName";

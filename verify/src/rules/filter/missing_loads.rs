@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::address::Tag;
+use etl_analysis::files::FileFacts;
 use etl_analysis::machine::{Bracket, Clr, Process};
 use etl_format::Ticks;
 use etl_schema::clr::Enumeration;
@@ -14,6 +15,7 @@ use crate::checks::enablement::{self, EnablementSource, On};
 use crate::checks::losses::EventOrigin;
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
+use crate::rules::merge::clr_sessions;
 use crate::rules::{Check, Rule, plural, recorded_start};
 
 pub(in crate::rules) const MISSING_LOADS: Rule = Rule {
@@ -291,15 +293,20 @@ fn is_enabled_at(facts: &Facts, process: &Process, time: Ticks) -> bool {
             return is_known_on && stopped.is_none_or(|stopped| stopped >= time);
         }
     }
-    // A file that one session wrote has the time at which it ended. A file of several sessions
-    // tells nothing about the session of the runtime provider.
-    match facts.machine.files() {
-        [file] if !file.is_merged() => {
-            let [session] = &file.sessions[..] else {
-                return false;
-            };
-            session.to.is_some_and(|to| to >= time)
-        }
+    // The header of a session has the time at which it ended. Several sessions in which the last
+    // event of the runtime may have been tell nothing about the session of the runtime provider.
+    let Some(runtime) = facts.machine.runtime_span() else {
+        return false;
+    };
+    if facts.machine.files().iter().any(FileFacts::hides_sessions) {
+        return false;
+    }
+    let mut candidates = clr_sessions(facts);
+    candidates.retain(|session| {
+        session.from <= runtime.last && session.to.is_none_or(|to| to >= runtime.last)
+    });
+    match candidates[..] {
+        [session] => session.to.is_some_and(|to| to >= time),
         _ => false,
     }
 }

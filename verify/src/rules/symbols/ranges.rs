@@ -49,7 +49,8 @@ pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
     id: "symbols.implausible",
     statement: "The code of a method is in the address space of its process and has at most \
                 64 MiB, and a method has a token exactly if it has metadata. All events of a CLR \
-                state the same kind of runtime.",
+                state the same kind of runtime, and all events of a method, a module, an assembly \
+                or a domain the same flags.",
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S1"],
@@ -68,6 +69,13 @@ pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
         check.each(Process::contradictions, |count| {
             let events = plural(count, "event states", "events state");
             format!("{events} another kind of runtime (Sku) than earlier events of the same CLR")
+        });
+        check.each(Process::flag_contradictions, |count| {
+            let events = plural(count, "event has", "events have");
+            format!(
+                "{events} other flags than earlier events of the same method, module, assembly \
+                 or domain"
+            )
         });
     },
 };
