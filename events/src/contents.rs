@@ -240,11 +240,12 @@ impl Contents {
         let event = head.event_name(schema.map(|schema| &**schema), record, &mut number);
         let guid = record.provider().unwrap_or(Guid::ZERO);
         let in_record = providers::name_in_traits(record);
-        let provider = match schema {
-            Some(schema) if !schema.provider_name.is_empty() => schema.provider_name.to_string(),
-            _ => match provider_name(guid, in_record, &self.store) {
-                Some(name) => name.to_owned(),
-                None => format!("{{{guid}}}"),
+        let in_schema = schema.map(|schema| &*schema.provider_name);
+        let provider = match provider_name(guid, in_record, &self.store) {
+            Some(name) => name.to_owned(),
+            None => match in_schema {
+                Some(name) if !name.is_empty() => name.to_owned(),
+                _ => format!("{{{guid}}}"),
             },
         };
         EventKind {

@@ -34,7 +34,7 @@ impl<W: Write> Page<W> {
 
     /// Writes the first member of the data.
     pub fn head(&mut self, head: &Value) -> io::Result<()> {
-        write!(self.out, "{{\"head\":{},\n", in_script(&head.to_string()))
+        writeln!(self.out, "{{\"head\":{},", in_script(&head.to_string()))
     }
 
     /// Writes a part of the data.

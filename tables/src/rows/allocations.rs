@@ -89,7 +89,8 @@ impl Row for AllocationRow<'_> {
         const SOURCE: Column = Column::new(
             "source",
             Kind::Word,
-            "`tick` for allocation ticks, `sample` for samples of objects",
+            "`tick` for allocation ticks, `sample` for samples of objects, `random` for objects that \
+             .NET 10 samples at random: their bytes are estimates",
         )
         .key();
         const OBJECTS: Column =

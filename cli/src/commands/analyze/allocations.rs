@@ -102,6 +102,13 @@ impl ReportKind for ByType<'_> {
                 .headline
                 .push(format!("{bytes} by samples of objects"));
         }
+        let random = bytes_of(&types, AllocationSource::Random);
+        if random > 0 {
+            let bytes = output::size(random);
+            report
+                .headline
+                .push(format!("about {bytes} by random samples of objects"));
+        }
         report.add_missing(observed.missing());
         let large = large_objects(machine, observed, &selection);
         let seconds = allocation_seconds(machine, observed, &selection);

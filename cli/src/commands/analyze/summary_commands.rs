@@ -11,14 +11,8 @@ use crate::diagnostics::plural;
 /// Providers that have a command of their own.
 const MAX_PROVIDERS: usize = 3;
 
-/// Events that describe the recording itself.
-const OF_RECORDING: [&str; 5] = [
-    "EventTrace",
-    "EventMetadata",
-    "SystemConfig",
-    "SystemConfigEx",
-    "KernelTraceControl",
-];
+/// Beginnings of the names of providers whose events describe the recording itself.
+const OF_RECORDING: [&str; 3] = ["EventTrace", "SystemConfig", "KernelTraceControl"];
 
 /// How the kernel is recorded if a recording has no event of it that an analysis needs.
 const KERNEL: &str = "events of the kernel: xperf -on PROC_THREAD+LOADER+PROFILE+CSWITCH\
@@ -37,10 +31,11 @@ pub(super) fn commands(
     let files = files.join(" ");
     let mut providers: BTreeMap<&str, u64> = BTreeMap::new();
     for row in kinds {
-        if OF_RECORDING.contains(&row.kind().provider.as_str()) {
+        let provider = &row.kind().provider;
+        if OF_RECORDING.iter().any(|name| provider.starts_with(name)) {
             continue;
         }
-        *providers.entry(&row.kind().provider).or_default() += row.count();
+        *providers.entry(provider).or_default() += row.count();
     }
     let mut largest: Vec<(&str, u64)> = providers.into_iter().collect();
     largest.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));

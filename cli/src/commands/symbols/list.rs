@@ -140,6 +140,11 @@ struct PdbRow {
     image_server_path: String,
 }
 
+/// Whether a path on a server is below the folder of a cache: a trace could name a PDB `..`.
+fn is_below(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with("..")
+}
+
 /// For what a PDB is needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Code {
@@ -191,9 +196,7 @@ impl PdbRow {
     /// Its paths on a symbol server, as a Windows PDB and as a portable PDB.
     fn server_paths(&self) -> impl Iterator<Item = &str> {
         let paths = [&self.server_path, &self.portable_server_path].into_iter();
-        // A trace could name a PDB `..`: its path would be outside of the cache.
-        let is_below = |path: &&str| !path.is_empty() && !path.starts_with("..");
-        paths.map(String::as_str).filter(is_below)
+        paths.map(String::as_str).filter(|path| is_below(path))
     }
 
     /// Its line in a manifest of `symchk`: the name, and GUID and age without separators.
