@@ -315,6 +315,31 @@ async function play(page) {
   return page.url();
 }
 
+/** Several files that are dropped on the page are one recording. */
+async function drop(page, files) {
+  for (const file of files) fs.copyFileSync(file, path.join(work, path.basename(file)));
+  await page.goto(url);
+  await page.evaluate(
+    async (names) => {
+      const data = new DataTransfer();
+      for (const name of names) {
+        const bytes = await (await fetch(`traces/${name}`)).blob();
+        data.items.add(new File([bytes], name));
+      }
+      document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));
+    },
+    files.map((file) => path.basename(file)),
+  );
+  await page.waitForSelector("[data-verdict]", { timeout: WAIT });
+  const together = json("verify", "--no-config", "--together", "--format", "json", ...files);
+  assert.equal(await page.getAttribute("[data-verdict]", "data-verdict"), together.verdict);
+  await view(page, "cpu");
+  const { samples } = json("analyze", "cpu", "--format", "json", ...files);
+  assert.ok(samples > 0);
+  assert.equal(Number(await page.getAttribute("main .place", "data-samples")), samples);
+  assertNoFaults(page, "dropped files");
+}
+
 /** Damaged and hostile files leave the page working. */
 async function attack(page, good) {
   const bytes = fs.readFileSync(good);
@@ -475,6 +500,11 @@ try {
     assertNoFaults(other, "?trace=");
     await other.close();
   });
+  if (named.length === 0) {
+    const parts = ["kernel.etl", "clr.etl", "rundown.etl"];
+    const files = parts.map((name) => path.join(path.dirname(all[0]), name));
+    await step("dropped files are one recording", () => drop(page, files));
+  }
   await step("damaged and hostile files leave it working", () => attack(page, all[0]));
   await step("the page is one file, too", () => trySingleFile(browser, all[0]));
   await step("every view, light, dark and narrow", () => lookAt(browser, url, all[0]));
