@@ -134,7 +134,10 @@ pub fn event_kinds<'m>(
     selection: &Selection,
 ) -> Vec<EventKindRow<'m>> {
     let mut rows: BTreeMap<KindName<'m>, EventKindRow<'m>> = BTreeMap::new();
-    for (EventKey { kind, process }, &total) in contents.events() {
+    // In a fixed order: of kinds that began at the same time, the first one is the example.
+    let mut events: Vec<_> = contents.events().collect();
+    events.sort_by_key(|(key, _)| **key);
+    for (EventKey { kind, process }, &total) in events {
         let Some(kind) = contents.kind(*kind) else {
             continue;
         };
