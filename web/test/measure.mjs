@@ -50,7 +50,16 @@ async function measure(trace) {
   await tab.setInputFiles("#picker", trace);
   await tab.waitForSelector("[data-verdict]", { timeout: WAIT });
   const verdict = seconds();
-  console.error(`${path.basename(trace)}: verdict after ${verdict} s`);
+  const session = await browser.newBrowserCDPSession();
+  /** The most resident memory of a tab so far. */
+  const memoryOfTab = async () => {
+    const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+    const renderers = processInfo.filter(({ type }) => type === "renderer");
+    return Math.max(...renderers.map(({ id }) => memory(id)));
+  };
+  const mebibytes = (value) => `${Math.round(value / 1048576)} MiB`;
+  const atVerdict = mebibytes(await memoryOfTab());
+  console.error(`${path.basename(trace)}: verdict after ${verdict} s, ${atVerdict}`);
   const times = [];
   for (const name of ["events", "cpu", "timeline"]) {
     const before = performance.now();
@@ -61,13 +70,9 @@ async function measure(trace) {
     times.push(((performance.now() - before) / 1000).toFixed(2));
   }
   const longest = Math.round(await tab.evaluate(() => globalThis.longest));
-  const session = await browser.newBrowserCDPSession();
-  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  const renderers = processInfo.filter(({ type }) => type === "renderer");
-  const bytes = Math.max(...renderers.map(({ id }) => memory(id)));
+  const bytes = await memoryOfTab();
   await browser.close();
   const size = fs.statSync(trace).size;
-  const mebibytes = (value) => `${Math.round(value / 1048576)} MiB`;
   console.log(
     `| ${path.basename(trace)} | ${mebibytes(size)} | ${verdict} s | ${times.join(" s | ")} s | ${longest} ms | ${mebibytes(bytes)} |`,
   );
