@@ -18,7 +18,7 @@ use parquet::file::statistics::Statistics;
 use super::files::{Codec, TRACES_KEY, properties, traces_of, unwritten};
 use super::journal::Replacement;
 use super::layout::{PACKED, files_in, table_folders};
-use super::{Dataset, Hash, UNFINISHED, failed, remove};
+use super::{Dataset, Hash, UNFINISHED, failed, remove_folder};
 use crate::{Error, Result};
 
 /// How large packed files are.
@@ -141,7 +141,7 @@ impl Dataset {
                 done.written_bytes += written;
             }
         }
-        remove(&self.root.join(UNFINISHED))?;
+        remove_folder(&self.root.join(UNFINISHED))?;
         Ok(done)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | path | content |
 //! |---|---|
-//! | `TABLE/TRACE.parquet` | the rows of a trace; further parts are `TABLE/TRACE.1.parquet` and so on |
+//! | `TABLE/TRACE.parquet` | the rows of a trace; further parts: `TABLE/TRACE.1.parquet`, ... |
 //! | `TABLE/packed.HASH.parquet` | the rows of several traces |
 //! | `TABLE/schema.parquet` | no row: the columns of the table |
 //! | `events/provider=NAME/...` | the same of the events of one provider, if requested |

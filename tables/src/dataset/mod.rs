@@ -3,9 +3,9 @@
 //! A file is `TABLE/STEM-HASH.parquet` with the rows of one trace, or `TABLE/packed.HASH.parquet`
 //! with the rows of several ([`Dataset::compact`]). The column `trace` distinguishes them. Tables
 //! without rows have no file but `TABLE/schema.parquet`, which each table has, so that engines find
-//! its columns. A trace is written to a separate folder first and moved to its final folders when it
-//! is complete; its entry in `_traces` comes last. One process writes to a data set at a time. The
-//! next one removes what a killed process left.
+//! its columns. A trace is written to a separate folder first and moved to its final folders when
+//! it is complete; its entry in `_traces` comes last. One process writes to a data set at a time.
+//! The next one removes what a killed process left.
 
 mod check;
 mod compact;
@@ -128,7 +128,7 @@ impl Dataset {
     }
 
     fn open_locked(root: PathBuf, lock: Lock) -> Result<Self> {
-        remove(&root.join(UNFINISHED))?;
+        remove_folder(&root.join(UNFINISHED))?;
         journal::recover(&root)?;
         let entries = entry::read_all(&root)?;
         for trace in entry::announced(&root)? {
@@ -298,7 +298,7 @@ impl Dataset {
         let options = options.about(about);
         let trace = entry.trace.clone();
         let folder = self.unfinished().join(&trace);
-        remove(&folder)?;
+        remove_folder(&folder)?;
         let mut files = Files::new(&self.root, &folder, &trace, self.codec);
         let written = self.write(source, options, &missing, &mut files);
         let written = written.and_then(|damage| {
@@ -312,7 +312,7 @@ impl Dataset {
             Ok(WrittenTables { totals, damage })
         });
         // An error of the trace is more important than an error of removing the folder.
-        let removed = remove(&folder);
+        let removed = remove_folder(&folder);
         let WrittenTables { totals, damage } = written?;
         removed?;
         Ok(Added::Written {
@@ -481,7 +481,7 @@ fn failed(path: &Path, error: io::Error) -> Error {
 }
 
 /// Removes a folder with its content, if it exists.
-fn remove(path: &Path) -> Result<()> {
+fn remove_folder(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, error)),
         _ => Ok(()),

@@ -15,8 +15,8 @@ impl Dataset {
         self.entries.iter().map(|entry| entry.trace.as_str())
     }
 
-    /// Removes a trace, by its name in the data set. Returns whether the data set had it. Files with
-    /// the rows of several traces are written again.
+    /// Removes a trace, by its name in the data set. Returns whether the data set had it. Files
+    /// with the rows of several traces are written again.
     ///
     /// # Errors
     /// When a file cannot be read, written or removed. Then the next process that opens the data

@@ -61,7 +61,8 @@ WHERE trace = of_trace AND pid = of_pid
         sql: "\
 -- Samples with the frames of their stacks: a row for each frame.
 CREATE OR REPLACE VIEW sample_frames AS
-SELECT s.trace, s.sequence, s.time, s.pid, s.process, s.tid, s.weight_us, f.depth, f.module, f.method
+SELECT s.trace, s.sequence, s.time, s.pid, s.process, s.tid, s.weight_us, f.depth, f.module,
+  f.method
 FROM samples s JOIN frames f USING (trace, stack_id);
 ",
     },

@@ -46,111 +46,131 @@ impl Row for TraceRow<'_> {
     const ABOUT: &'static str = "What the header of the file says, and when its events are.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const SESSION: Column = Column::new(
-            "session",
-            Kind::Word,
-            "Name of the session that recorded it",
-        );
-        const BOOTED: Column = Column::time("booted", "When the computer was started");
-        const PATH: Column = Column::new("path", Kind::Text, "Path of the file, as it was named");
-        const LOG_FILE: Column = Column::new(
-            "log_file",
-            Kind::Text,
-            "Path that the session wrote to, on the computer",
-        );
-        columns.add(PATH.or_null(), |row| Cell::text(&row.about.path));
-        columns.add(
-            Column::bytes("size_bytes", "Size of the file, unpacked").or_null(),
-            |row| Cell::int(row.about.size_bytes),
-        );
-        columns.add(
-            Column::new("sha256", Kind::Text, "SHA-256 of the file, unpacked").or_null(),
-            |row| Cell::text(&row.about.sha256),
-        );
-        columns.add(SESSION.or_null(), |row| {
-            Cell::text(row.session.trim_end_matches('\0'))
-        });
-        columns.add(LOG_FILE.or_null(), |row| {
-            Cell::text(row.log_file.trim_end_matches('\0'))
-        });
-        columns.add(
-            Column::count("events", "Events, as `info` counts them"),
-            |row| Cell::int(Some(row.machine.records())),
-        );
-        columns.add(
-            Column::time("first", "Time of the first event").or_null(),
-            |row| {
-                Cell::time(
-                    row.machine.clock(),
-                    row.machine.span().map(|span| span.first),
-                )
-            },
-        );
-        columns.add(
-            Column::time("last", "Time of the last event").or_null(),
-            |row| {
-                Cell::time(
-                    row.machine.clock(),
-                    row.machine.span().map(|span| span.last),
-                )
-            },
-        );
-        columns.add(Column::time("started", "When the session started"), |row| {
-            Cell::Time(row.machine.clock().start_time)
-        });
-        columns.add(
-            Column::new("os", Kind::Word, "Version of Windows: `10.0`"),
-            |row| Cell::Text(&row.os),
-        );
-        columns.add(
-            Column::new("build", Kind::Int32, "Build of Windows"),
-            |row| Cell::int(Some(row.header.build)),
-        );
-        columns.add(
-            Column::new("processors", Kind::Int32, "Processors of the computer"),
-            |row| Cell::int(Some(row.header.processors)),
-        );
-        columns.add(
-            Column::new("pointer_bytes", Kind::Int32, "Width of its pointers").unit("bytes"),
-            |row| Cell::int(Some(row.header.pointer_size.bytes())),
-        );
-        columns.add(BOOTED.or_null(), |row| {
-            if row.header.boot_time > FileTime::new(0) {
-                Cell::Time(row.header.boot_time)
-            } else {
-                Cell::Null
-            }
-        });
-        columns.add(
-            Column::new(
-                "utc_offset_minutes",
-                Kind::Int32,
-                "Minutes that the computer's standard time is ahead of UTC",
-            )
-            .unit("minutes"),
-            |row| Cell::int(Some(row.header.time_zone.bias.saturating_neg())),
-        );
-        columns.add(
-            Column::new("clock", Kind::Word, "Clock of the timestamps"),
-            |row| Cell::Text(&row.clock),
-        );
-        columns.add(
-            Column::count("clock_hz", "Its ticks in a second").unit("Hz"),
-            |row| Cell::bits(Some(row.machine.clock().frequency)),
-        );
-        columns.add(
-            Column::count("buffers", "Buffers that the header counts"),
-            |row| Cell::int(Some(row.header.buffers_written)),
-        );
-        columns.add(
-            Column::count("events_lost", "Events that the header counts as lost"),
-            |row| Cell::int(Some(row.header.events_lost)),
-        );
-        columns.add(
-            Column::count("buffers_lost", "Buffers that the header counts as lost"),
-            |row| Cell::int(Some(row.header.buffers_lost)),
-        );
+        add_file(columns);
+        add_session(columns);
+        add_computer(columns);
+        add_counts(columns);
     }
+}
+
+/// The file.
+fn add_file<'m, C: Columns<TraceRow<'m>>>(columns: &mut C) {
+    const PATH: Column = Column::new("path", Kind::Text, "Path of the file, as it was named");
+    columns.add(PATH.or_null(), |row| Cell::text(&row.about.path));
+    columns.add(
+        Column::bytes("size_bytes", "Size of the file, unpacked").or_null(),
+        |row| Cell::int(row.about.size_bytes),
+    );
+    columns.add(
+        Column::new("sha256", Kind::Text, "SHA-256 of the file, unpacked").or_null(),
+        |row| Cell::text(&row.about.sha256),
+    );
+}
+
+/// The session, and when its events are.
+fn add_session<'m, C: Columns<TraceRow<'m>>>(columns: &mut C) {
+    const SESSION: Column = Column::new(
+        "session",
+        Kind::Word,
+        "Name of the session that recorded it",
+    );
+    const LOG_FILE: Column = Column::new(
+        "log_file",
+        Kind::Text,
+        "Path that the session wrote to, on the computer",
+    );
+    columns.add(SESSION.or_null(), |row| {
+        Cell::text(row.session.trim_end_matches('\0'))
+    });
+    columns.add(LOG_FILE.or_null(), |row| {
+        Cell::text(row.log_file.trim_end_matches('\0'))
+    });
+    columns.add(
+        Column::count("events", "Events, as `info` counts them"),
+        |row| Cell::int(Some(row.machine.records())),
+    );
+    columns.add(
+        Column::time("first", "Time of the first event").or_null(),
+        |row| {
+            Cell::time(
+                row.machine.clock(),
+                row.machine.span().map(|span| span.first),
+            )
+        },
+    );
+    columns.add(
+        Column::time("last", "Time of the last event").or_null(),
+        |row| {
+            Cell::time(
+                row.machine.clock(),
+                row.machine.span().map(|span| span.last),
+            )
+        },
+    );
+    columns.add(Column::time("started", "When the session started"), |row| {
+        Cell::Time(row.machine.clock().start_time)
+    });
+}
+
+/// The computer and its clock.
+fn add_computer<'m, C: Columns<TraceRow<'m>>>(columns: &mut C) {
+    const BOOTED: Column = Column::time("booted", "When the computer was started");
+    columns.add(
+        Column::new("os", Kind::Word, "Version of Windows: `10.0`"),
+        |row| Cell::Text(&row.os),
+    );
+    columns.add(
+        Column::new("build", Kind::Int32, "Build of Windows"),
+        |row| Cell::int(Some(row.header.build)),
+    );
+    columns.add(
+        Column::new("processors", Kind::Int32, "Processors of the computer"),
+        |row| Cell::int(Some(row.header.processors)),
+    );
+    columns.add(
+        Column::new("pointer_bytes", Kind::Int32, "Width of its pointers").unit("bytes"),
+        |row| Cell::int(Some(row.header.pointer_size.bytes())),
+    );
+    columns.add(BOOTED.or_null(), |row| {
+        if row.header.boot_time > FileTime::new(0) {
+            Cell::Time(row.header.boot_time)
+        } else {
+            Cell::Null
+        }
+    });
+    columns.add(
+        Column::new(
+            "utc_offset_minutes",
+            Kind::Int32,
+            "Minutes that the computer's standard time is ahead of UTC",
+        )
+        .unit("minutes"),
+        |row| Cell::int(Some(row.header.time_zone.bias.saturating_neg())),
+    );
+    columns.add(
+        Column::new("clock", Kind::Word, "Clock of the timestamps"),
+        |row| Cell::Text(&row.clock),
+    );
+    columns.add(
+        Column::count("clock_hz", "Its ticks in a second").unit("Hz"),
+        |row| Cell::bits(Some(row.machine.clock().frequency)),
+    );
+}
+
+/// What the header counts.
+fn add_counts<'m, C: Columns<TraceRow<'m>>>(columns: &mut C) {
+    columns.add(
+        Column::count("buffers", "Buffers that the header counts"),
+        |row| Cell::int(Some(row.header.buffers_written)),
+    );
+    columns.add(
+        Column::count("events_lost", "Events that the header counts as lost"),
+        |row| Cell::int(Some(row.header.events_lost)),
+    );
+    columns.add(
+        Column::count("buffers_lost", "Buffers that the header counts as lost"),
+        |row| Cell::int(Some(row.header.buffers_lost)),
+    );
 }
 
 /// A row for each file of a recording.

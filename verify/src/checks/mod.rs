@@ -19,8 +19,10 @@ mod sizes;
 mod stack_pairs;
 pub(crate) mod times;
 
+use etl_analysis::files::{FileFacts, Session};
 use etl_analysis::machine::{Counted, Process};
 use etl_analysis::{ClrEvent, Machine, ProcessIndex, RecordObserver, StateObserver};
+use etl_control::controller::KERNEL_SESSION;
 use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Note, Record};
@@ -142,6 +144,16 @@ impl Facts {
     pub fn is_cut_stream(&self) -> bool {
         let mut files = self.machine.files().iter();
         self.is_event_pipe() && files.any(|file| file.notes.contains(&Note::Unclosed))
+    }
+
+    /// Sessions that may have recorded the CLR: the sessions of the files, or of the files that were
+    /// merged.
+    pub fn clr_sessions(&self) -> Vec<&Session> {
+        let files = self.machine.files().iter();
+        let sessions = files.flat_map(FileFacts::recorded_sessions);
+        sessions
+            .filter(|session| !session.name.eq_ignore_ascii_case(KERNEL_SESSION))
+            .collect()
     }
 
     /// Whether the trace was merged, or consists of several files.

@@ -1,8 +1,7 @@
 //! Several sessions as one recording: one machine, one clock, both halves, no gap between them.
 
-use etl_analysis::files::{FileFacts, Session, machine_differences};
+use etl_analysis::files::{Session, machine_differences};
 use etl_analysis::machine::Process;
-use etl_control::controller::KERNEL_SESSION;
 use etl_format::Ticks;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
@@ -99,7 +98,7 @@ fn gap(check: &mut Check<'_>) {
         .filter_map(|bracket| bracket.opened)
         .min()
         .unwrap_or(listed.first);
-    let sessions = clr_sessions(facts);
+    let sessions = facts.clr_sessions();
     let declared = facts.admission.stopped(CLR_RUNTIME, facts.machine.clock());
     let recorded = facts.admission.recorded_end(CLR_RUNTIME);
     let mut severity = GAP.severity;
@@ -135,16 +134,6 @@ fn runtime_end(sessions: &[&Session], last_event: Ticks) -> Option<Ticks> {
         }
     }
     end
-}
-
-/// Sessions that may have recorded the CLR: the sessions of the files, or of the files that were
-/// merged.
-pub(super) fn clr_sessions(facts: &Facts) -> Vec<&Session> {
-    let files = facts.machine.files().iter();
-    let sessions = files.flat_map(FileFacts::recorded_sessions);
-    sessions
-        .filter(|session| !session.name.eq_ignore_ascii_case(KERNEL_SESSION))
-        .collect()
 }
 
 pub(super) const ONE_SIDED: Rule = Rule {

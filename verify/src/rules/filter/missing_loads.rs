@@ -15,7 +15,6 @@ use crate::checks::enablement::{self, EnablementSource, On};
 use crate::checks::losses::EventOrigin;
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
-use crate::rules::merge::clr_sessions;
 use crate::rules::{Check, Rule, plural, recorded_start};
 
 pub(in crate::rules) const MISSING_LOADS: Rule = Rule {
@@ -301,7 +300,7 @@ fn is_enabled_at(facts: &Facts, process: &Process, time: Ticks) -> bool {
     if facts.machine.files().iter().any(FileFacts::hides_sessions) {
         return false;
     }
-    let mut candidates = clr_sessions(facts);
+    let mut candidates = facts.clr_sessions();
     candidates.retain(|session| {
         session.from <= runtime.last && session.to.is_none_or(|to| to >= runtime.last)
     });
