@@ -42,6 +42,12 @@ impl<O> Within<O> {
         }
     }
 
+    /// Sets another range.
+    #[must_use]
+    pub fn range(self, range: TimeRange) -> Self {
+        Within { range, ..self }
+    }
+
     /// Selects the records of the threads with these ids; an empty list selects all threads.
     #[must_use]
     pub fn threads(self, ids: &[ThreadId]) -> Self {

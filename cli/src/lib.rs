@@ -21,6 +21,7 @@ macro_rules! stderr_line {
 mod build_info;
 mod choice;
 mod commands;
+mod compare_args;
 mod diagnostics;
 mod error;
 mod escape;

@@ -27,7 +27,19 @@ impl ProcessArgs {
 
     /// The selection of the arguments.
     pub fn selector(&self) -> ProcessSelector {
-        let selector = ProcessSelector::new(&self.process);
+        self.selector_with([])
+    }
+
+    /// The same, and the processes with these names if any process is selected.
+    pub fn selector_with<'n>(
+        &'n self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> ProcessSelector {
+        let mut all: Vec<&str> = self.process.iter().map(String::as_str).collect();
+        if !all.is_empty() {
+            all.extend(names);
+        }
+        let selector = ProcessSelector::new(all);
         if self.children {
             selector.with_children()
         } else {

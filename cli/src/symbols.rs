@@ -33,6 +33,15 @@ impl SymbolArgs {
         !self.symbols.is_empty()
     }
 
+    /// The directory that PDBs are added to: the first one of the named places.
+    #[cfg(feature = "symbols")]
+    pub fn folder(&self) -> String {
+        match self.symbols.iter().find(|path| path.is_dir()) {
+            Some(folder) => folder.display().to_string(),
+            None => "symbols".to_owned(),
+        }
+    }
+
     /// Lists the PDBs in the named places, if there are any.
     pub fn open(&self) -> Result<Symbols, Failure> {
         if !self.is_asked() {

@@ -38,6 +38,7 @@
 
 mod columns;
 pub mod conditions;
+pub mod contents;
 pub mod context;
 mod decoder;
 mod error;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use etl_analysis::profile::Profile;
 use etl_schema::render::{escaped_json, one_line};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Unit;
 
@@ -16,24 +16,56 @@ const TITLE: &str = "{{title}}";
 /// A stack is left out if it is narrower than the whole divided by this: it could not be seen.
 const PARTS: u64 = 5_000;
 
+/// A page that is written, part by part.
+pub(crate) struct Page<W: Write> {
+    out: io::BufWriter<W>,
+    /// What follows the data.
+    rest: &'static str,
+}
+
+impl<W: Write> Page<W> {
+    /// Writes what comes before the data.
+    pub fn begin(title: &str, out: W) -> io::Result<Self> {
+        let mut out = io::BufWriter::new(out);
+        let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
+        out.write_all(head.replace(TITLE, &escape(&one_line(title))).as_bytes())?;
+        Ok(Page { out, rest })
+    }
+
+    /// Writes the first member of the data.
+    pub fn head(&mut self, head: &Value) -> io::Result<()> {
+        writeln!(self.out, "{{\"head\":{},", in_script(&head.to_string()))
+    }
+
+    /// Writes a part of the data.
+    pub fn write(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// Ends the list of nodes and the page.
+    pub fn end(mut self) -> io::Result<()> {
+        write!(self.out, "]}}")?;
+        self.out.write_all(self.rest.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+/// Whether a weight is wide enough to be seen.
+pub(crate) fn is_visible(weight: u64, total: u64) -> bool {
+    weight > total / PARTS
+}
+
 /// Writes a page with the stacks of a profile.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io::Result<()> {
-    let mut out = io::BufWriter::new(out);
+    let mut page = Page::begin(title, out)?;
     let unit = unit.for_profile(profile);
-    let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
-    out.write_all(head.replace(TITLE, &escape(&one_line(title))).as_bytes())?;
     let total = unit.of(profile.total());
-    let max_invisible = total / PARTS;
-    let unit_name = match unit {
-        Unit::Samples => "samples",
-        Unit::Time => "ns",
-        Unit::Bytes => "bytes",
-    };
-    let head = json!({ "title": title, "unit": unit_name, "total": total }).to_string();
-    write!(out, "{{\"head\":{},\n\"frames\":[", in_script(&head))?;
+    page.head(&json!({ "title": title, "unit": unit.name(), "total": total }))?;
+    let out = &mut page.out;
+    write!(out, "\"frames\":[")?;
     for (at, frame) in profile.frames().iter().enumerate() {
         let comma = if at > 0 { ",\n" } else { "\n" };
         let value = json!([profile.label(at), frame.kind.name()]).to_string();
@@ -58,7 +90,7 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
             .unwrap_or_default()
         {
             let weight = unit.of(node.inclusive);
-            if weight > max_invisible {
+            if is_visible(weight, total) {
                 write!(
                     out,
                     "{comma}[{},{},{weight}]",
@@ -69,13 +101,11 @@ pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io:
             }
         }
     }
-    write!(out, "]}}")?;
-    out.write_all(rest.as_bytes())?;
-    out.flush()
+    page.end()
 }
 
 /// JSON that cannot end the script around it, and on which a terminal does not act.
-fn in_script(json: &str) -> String {
+pub(crate) fn in_script(json: &str) -> String {
     escaped_json(json).replace('<', "\\u003c")
 }
 

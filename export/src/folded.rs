@@ -55,7 +55,7 @@ pub fn write(profile: &Profile, unit: Unit, out: impl Write) -> io::Result<()> {
 
 /// The label of a frame without the characters that separate frames and lines, and without the
 /// characters on which a terminal could act.
-fn clean(label: &str) -> String {
+pub(crate) fn clean(label: &str) -> String {
     label
         .chars()
         .map(|c| match c {

@@ -12,6 +12,7 @@
 //! | [`pcapng`] | Wireshark: the packets that Windows captured, and events |
 #![forbid(unsafe_code)]
 
+pub mod difference;
 pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
@@ -45,6 +46,15 @@ impl Unit {
             _ if profile.measure() == Measure::Bytes => Unit::Bytes,
             _ if profile.has_times() => Unit::Time,
             _ => Unit::Samples,
+        }
+    }
+
+    /// Its name in pages.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Unit::Samples => "samples",
+            Unit::Time => "ns",
+            Unit::Bytes => "bytes",
         }
     }
 

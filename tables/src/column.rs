@@ -57,6 +57,33 @@ pub enum Style {
     Signed,
 }
 
+/// What a comparison of two tables does with a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Comparing {
+    /// A comparison leaves it out.
+    #[default]
+    Nothing,
+    /// Rows with the same value are compared with each other.
+    Key,
+    /// The same, and the case of letters does not matter: names of files.
+    KeyOfAnyCase,
+    /// The values of rows with the same key are added up.
+    Sum(SumNames),
+}
+
+/// The names of the columns that a comparison has for a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SumNames {
+    /// Its growth.
+    pub delta: &'static str,
+    /// The sum in the earlier recording.
+    pub before: &'static str,
+    /// The sum in the later recording.
+    pub after: &'static str,
+}
+
 /// A column of a table.
 ///
 /// ```
@@ -87,6 +114,8 @@ pub struct Column {
     pub style: Style,
     /// Whether Arrow and Parquet leave it out unless it is requested.
     pub on_request: bool,
+    /// What a comparison of two tables does with it.
+    pub comparing: Comparing,
 }
 
 impl Column {
@@ -102,6 +131,7 @@ impl Column {
             heading: "",
             style: Style::Unit,
             on_request: false,
+            comparing: Comparing::Nothing,
         }
     }
 
@@ -136,6 +166,39 @@ impl Column {
     #[must_use]
     pub const fn meaning(self, meaning: &'static str) -> Self {
         Column { meaning, ..self }
+    }
+
+    /// Rows with the same value are compared with each other.
+    #[must_use]
+    pub const fn key(self) -> Self {
+        Column {
+            comparing: Comparing::Key,
+            ..self
+        }
+    }
+
+    /// The same, and the case of letters does not matter.
+    #[must_use]
+    pub const fn key_of_any_case(self) -> Self {
+        Column {
+            comparing: Comparing::KeyOfAnyCase,
+            ..self
+        }
+    }
+
+    /// A comparison adds the values up. These are the names of the growth of the sum, of the sum
+    /// before and of the sum after.
+    #[must_use]
+    pub const fn sum(self, delta: &'static str, before: &'static str, after: &'static str) -> Self {
+        let names = SumNames {
+            delta,
+            before,
+            after,
+        };
+        Column {
+            comparing: Comparing::Sum(names),
+            ..self
+        }
     }
 
     pub(crate) const fn on_request(self) -> Self {

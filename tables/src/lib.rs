@@ -10,6 +10,7 @@
 mod builder;
 mod cell;
 mod column;
+pub mod comparison;
 #[cfg(feature = "parquet")]
 pub mod dataset;
 #[cfg(feature = "arrow")]
@@ -43,7 +44,7 @@ mod typed;
 mod write;
 
 pub use cell::{Cell, Label};
-pub use column::{Column, Kind, SCHEMA_VERSION, Style};
+pub use column::{Column, Comparing, Kind, SCHEMA_VERSION, Style, SumNames};
 #[cfg(feature = "arrow")]
 pub use error::{Error, Result};
 #[cfg(feature = "arrow")]

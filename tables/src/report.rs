@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, percent};
 use crate::column::{Column, Style};
+use crate::comparison::{Changes, Compared, Renames, TableSums};
 use crate::row::{Row, Values, columns_of};
 
 /// Incremented when a member of the JSON changes its meaning or is removed.
@@ -105,6 +106,13 @@ impl<'r> Report<'r> {
     pub fn add_missing(&mut self, missing: impl IntoIterator<Item = MissingData>) {
         self.missing
             .extend(missing.into_iter().map(|missing| missing.to_string()));
+    }
+
+    /// The sums of the tables that can be compared. Programs have their new names.
+    #[must_use]
+    pub fn sums(&self, renames: &Renames) -> Vec<TableSums> {
+        let tables = self.tables.iter();
+        tables.filter_map(|table| table.sums(renames)).collect()
     }
 
     /// The report as JSON with the first `top` rows of each table, `None` for all.
@@ -235,6 +243,7 @@ impl Serialize for JsonRows<'_> {
 
 /// Rows of any type.
 trait AnyRows {
+    /// The number of rows.
     fn len(&self) -> usize;
 
     /// Passes the values of a row to a function, each with its column.
@@ -253,6 +262,16 @@ impl<R: Row> AnyRows for Vec<R> {
     }
 }
 
+impl AnyRows for Changes {
+    fn len(&self) -> usize {
+        Changes::len(self)
+    }
+
+    fn visit(&self, row: usize, use_value: &mut dyn FnMut(Column, Cell<'_>)) {
+        Changes::visit(self, row, use_value);
+    }
+}
+
 /// A table of a report: rows, and the columns that are printed.
 pub struct ReportTable<'r> {
     /// Its member in the JSON.
@@ -262,6 +281,7 @@ pub struct ReportTable<'r> {
     /// Its columns, with `None` for a column that is left out.
     columns: Vec<Option<Column>>,
     rows: Box<dyn AnyRows + 'r>,
+    compared: Option<Compared>,
 }
 
 impl std::fmt::Debug for ReportTable<'_> {
@@ -278,14 +298,47 @@ impl<'r> ReportTable<'r> {
     /// dot.
     #[must_use]
     pub fn new<R: Row + 'r>(title: impl Into<String>, rows: Vec<R>) -> Self {
-        let name = R::NAME.rsplit('.').next().unwrap_or(R::NAME);
-        let columns = columns_of::<R>().into_iter().map(Some).collect();
         ReportTable {
-            name,
-            title: title.into(),
-            columns,
-            rows: Box::new(rows),
+            compared: R::COMPARED,
+            ..ReportTable::of_columns(R::NAME, title.into(), columns_of::<R>(), rows)
         }
+    }
+
+    /// The table of a comparison.
+    #[must_use]
+    pub fn of_changes(changes: Changes) -> Self {
+        let title = changes.title.clone();
+        ReportTable::of_columns(changes.name, title, changes.columns.clone(), changes)
+    }
+
+    /// A table with these columns, which are the columns of its rows.
+    fn of_columns(
+        name: &'static str,
+        title: String,
+        columns: Vec<Column>,
+        rows: impl AnyRows + 'r,
+    ) -> Self {
+        ReportTable {
+            name: name.rsplit('.').next().unwrap_or(name),
+            title,
+            columns: columns.into_iter().map(Some).collect(),
+            rows: Box::new(rows),
+            compared: None,
+        }
+    }
+
+    /// The sums of its rows by their keys; `None` if such tables are not compared. Programs have
+    /// their new names.
+    #[must_use]
+    pub fn sums(&self, renames: &Renames) -> Option<TableSums> {
+        let columns = self.columns.iter().flatten().copied();
+        let mut sums = TableSums::new(self.compared?, &self.title, columns.collect());
+        for row in 0..self.len() {
+            let mut added = sums.row(renames);
+            self.visit(row, |column, cell| added.value(column, cell));
+            added.add();
+        }
+        Some(sums)
     }
 
     /// The same without these columns.
@@ -379,7 +432,7 @@ impl<'r> ReportTable<'r> {
             .iter()
             .flatten()
             .filter(|column| !column.heading.is_empty());
-        let mut grid = Grid::new(columns.map(|column| column.heading));
+        let mut grid = Grid::new(columns.map(heading));
         for row in 0..self.shown(top) {
             let mut cells = Vec::new();
             self.visit(row, |column, cell| {
@@ -394,6 +447,14 @@ impl<'r> ReportTable<'r> {
         if more > 0 {
             *out += &format!("  ... and {more} more; --top 0 prints all\n");
         }
+    }
+}
+
+/// The heading of a column: a plus marks a difference.
+fn heading(column: &Column) -> String {
+    match column.style {
+        Style::Signed => format!("{} +", column.heading),
+        _ => column.heading.to_owned(),
     }
 }
 
@@ -414,8 +475,8 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(headings: impl Iterator<Item = &'static str>) -> Self {
-        let headings: Vec<String> = headings.map(str::to_owned).collect();
+    fn new(headings: impl Iterator<Item = String>) -> Self {
+        let headings: Vec<String> = headings.collect();
         Grid {
             widths: headings.iter().map(String::len).collect(),
             is_number: vec![false; headings.len()],
@@ -488,6 +549,11 @@ fn text_value(column: &Column, cell: Cell<'_>, start: FileTime) -> TextValue {
         Cell::Int(size) if is_size && column.style == Style::Unit => {
             etl_events::input::size(size.cast_unsigned())
         }
+        Cell::Int(size) if is_size && column.style == Style::Signed => {
+            let sign = if size < 0 { '-' } else { '+' };
+            format!("{sign}{}", etl_events::input::size(size.unsigned_abs()))
+        }
+        Cell::Int(number) if column.style == Style::Signed => format!("{number:+}"),
         Cell::Int(number) => number.to_string(),
         Cell::Float(micros) if is_duration && column.style == Style::Signed => {
             format!("{:+.3}", micros / 1000.0)

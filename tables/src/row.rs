@@ -2,6 +2,7 @@
 
 use crate::cell::Cell;
 use crate::column::Column;
+use crate::comparison::Compared;
 
 /// A row of a table. The table has the columns that [`Row::columns`] declares, in this order.
 ///
@@ -34,6 +35,8 @@ pub trait Row: Sized {
     const ROW: &'static str;
     /// A remark on the rows; may be empty.
     const ABOUT: &'static str = "";
+    /// How two tables of these rows are compared; `None` if they cannot be.
+    const COMPARED: Option<Compared> = None;
 
     /// Declares the columns, each with the value of a row in it.
     fn columns<C: Columns<Self>>(columns: &mut C);

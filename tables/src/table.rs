@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::column::{Column, Kind};
+use crate::comparison::change_columns;
 use crate::row::{Row, columns_of};
 
 /// The first column of every table of a data set.
@@ -46,6 +47,20 @@ impl Table {
         }
     }
 
+    /// The comparison of two tables with these rows, which have to be comparable.
+    pub(crate) const fn of_changes<R: Row>() -> Self {
+        Table {
+            name: match R::COMPARED {
+                Some(compared) => compared.name,
+                None => "",
+            },
+            row: "The sums of the rows with the same key, in two recordings",
+            about: "`_before` is the sum in the earlier recording, `_after` in the later one, and \
+                    `_delta` the difference.",
+            list: changes_of::<R>,
+        }
+    }
+
     /// A table whose columns are listed without the values of rows.
     pub(crate) const fn listed(
         name: &'static str,
@@ -73,6 +88,14 @@ impl Table {
         let mut columns = vec![TRACE];
         columns.extend(self.columns());
         columns
+    }
+}
+
+/// The columns of the comparison of two tables with these rows.
+fn changes_of<R: Row>() -> Vec<Column> {
+    match R::COMPARED {
+        Some(compared) => change_columns(compared, &columns_of::<R>()),
+        None => Vec::new(),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::event_columns;
 use crate::rows::{
-    activities, allocations, code, compilations, context_switches, exceptions, findings, gcs,
-    hard_faults, images, interrupts, io, loads, lock_waits, losses, network, packets, processes,
-    processor_use, profile_changes, profiles, samples, sessions, stacks, startup, summary,
-    thread_pools, thread_waits, threads, traces,
+    activities, allocations, code, compilations, contents, context_switches, exceptions, findings,
+    gcs, hard_faults, images, interrupts, io, loads, lock_waits, losses, network, packets,
+    processes, processor_use, profile_changes, profiles, samples, sessions, stacks, startup,
+    summary, thread_pools, thread_waits, threads, traces,
 };
 
 pub use crate::table::Table;
@@ -67,11 +67,14 @@ tables! {
 }
 
 /// Tables that only reports of `analyze` have: `KIND.MEMBER`, the kind of report and the member of
-/// its JSON. The rows of profiles are named `cpu.VIEW.rows`.
+/// its JSON. The rows of profiles are named `cpu.VIEW.rows`, comparisons `KIND.compare.MEMBER`.
 pub const REPORTS: &[Table] = &[
     Table::of::<summary::SummaryProcessRow<'static>>(),
     Table::of::<summary::SummaryMethodRow>(),
     Table::of::<summary::SubjectRow>(),
+    Table::of::<contents::EventKindRow<'static>>(),
+    Table::of::<contents::FailureRow<'static>>(),
+    Table::of::<contents::CommandRow>(),
     Table::of::<profiles::ProfileMethodRow<'static>>(),
     Table::of::<profiles::ProfileModuleRow<'static>>(),
     Table::of::<profiles::ProfileRootRow<'static>>(),
@@ -89,6 +92,21 @@ pub const REPORTS: &[Table] = &[
     Table::of::<allocations::PinnedRow<'static>>(),
     Table::of::<allocations::SurvivorRow<'static>>(),
     Table::of::<interrupts::InterruptProcessorRow<'static>>(),
+    Table::of_changes::<gcs::GcRow<'static>>(),
+    Table::of_changes::<gcs::GcProcessRow<'static>>(),
+    Table::of_changes::<allocations::AllocationRow<'static>>(),
+    Table::of_changes::<allocations::PinnedRow<'static>>(),
+    Table::of_changes::<allocations::SurvivorRow<'static>>(),
+    Table::of_changes::<compilations::CompilationRow<'static>>(),
+    Table::of_changes::<compilations::CompilationProcessRow<'static>>(),
+    Table::of_changes::<exceptions::ExceptionRow<'static>>(),
+    Table::of_changes::<lock_waits::LockWaitRow<'static>>(),
+    Table::of_changes::<io::IoRow<'static>>(),
+    Table::of_changes::<io::IoProcessRow<'static>>(),
+    Table::of_changes::<thread_waits::ThreadWaitRow<'static>>(),
+    Table::of_changes::<thread_waits::WaitReasonRow<'static>>(),
+    Table::of_changes::<thread_waits::WakerRow<'static>>(),
+    Table::of_changes::<activities::OperationRow<'static>>(),
 ];
 
 impl Table {

@@ -91,6 +91,22 @@ subjects! {
         "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x4000:4";
 }
 
+impl Subject {
+    /// Whether .NET logs its events, and not the kernel.
+    #[must_use]
+    pub const fn is_of_runtime(self) -> bool {
+        matches!(
+            self,
+            Subject::Collections
+                | Subject::Compilations
+                | Subject::Exceptions
+                | Subject::Loads
+                | Subject::ThreadPool
+                | Subject::Contention
+        )
+    }
+}
+
 /// Counts the events of a recording by subject.
 #[derive(Clone, Debug, Default)]
 pub struct Presence {

@@ -1,5 +1,6 @@
 //! `etlkit export`: writes the CPU samples and the packets of a recording for other viewers.
 
+mod difference;
 mod firefox;
 mod pcapng;
 mod perfetto;
@@ -19,6 +20,7 @@ use etl_export::{Unit, flamegraph, folded, pprof};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 
 use crate::Outcome;
+use crate::compare_args::CompareArgs;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::profile::{ProfileRequest, Profiled};
@@ -51,9 +53,9 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Format {
     /// Folded stacks: one line per stack, for flame graph scripts.
-    Folded(StackArgs),
+    Folded(ComparedArgs),
     /// A flame graph as one HTML page.
-    Flamegraph(StackArgs),
+    Flamegraph(ComparedArgs),
     /// speedscope: the stacks of each thread in time order, and activities.
     Speedscope(StackArgs),
     /// pprof: addresses with identities of images.
@@ -83,6 +85,15 @@ struct StackArgs {
     by_thread: bool,
     #[command(flatten)]
     samples: SampleArgs,
+}
+
+/// Arguments of the formats that can show the difference of two traces.
+#[derive(Debug, clap::Args)]
+struct ComparedArgs {
+    #[command(flatten)]
+    compare: CompareArgs,
+    #[command(flatten)]
+    stacks: StackArgs,
 }
 
 /// Arguments of `etlkit export pprof`.
@@ -121,6 +132,7 @@ Examples:
   etlkit export flamegraph --process Orders trace.etl -o flame.html
   etlkit export speedscope trace.etl -o trace.speedscope.json
   etlkit export flamegraph --weight bytes clr.etl -o allocations.html
+  etlkit export flamegraph --compare before.etl --normalize after.etl -o difference.html
   etlkit export pprof kernel.etl clr.etl -o cpu.pb.gz
   etlkit export folded --from 2 --to 2.5 trace.etl -o - | sort -k 2 -n";
 
@@ -175,35 +187,43 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
 }
 
-fn export_folded(args: &StackArgs) -> Result<Outcome, Failure> {
-    if args.weight == Some(Weight::Bytes) {
-        let export = args.samples.allocations(args.options())?;
+fn export_folded(args: &ComparedArgs) -> Result<Outcome, Failure> {
+    let ComparedArgs { compare, stacks } = args;
+    if let Some(before) = &compare.compare {
+        return difference::run(args, before, difference::Output::Folded);
+    }
+    if stacks.weight == Some(Weight::Bytes) {
+        let export = stacks.samples.allocations(stacks.options())?;
         return export.write(|profiled, out| folded::write(&profiled.profile, Unit::Bytes, out));
     }
-    let export = args
+    let export = stacks
         .samples
-        .collect(SampleCollector::new(), args.options(), ())?;
+        .collect(SampleCollector::new(), stacks.options(), ())?;
     export.ensure_samples()?;
     // Without an interval, samples have no time.
-    if args.weight == Some(Weight::Time) && !export.profiled.profile.has_times() {
+    if stacks.weight == Some(Weight::Time) && !export.profiled.profile.has_times() {
         return Err(no_interval(&export));
     }
-    let unit = args.unit(Weight::Samples);
+    let unit = stacks.unit(Weight::Samples);
     export.write(|profiled, out| folded::write(&profiled.profile, unit, out))
 }
 
-fn export_flamegraph(args: &StackArgs) -> Result<Outcome, Failure> {
-    if args.weight == Some(Weight::Bytes) {
-        let export = args.samples.allocations(args.options())?;
+fn export_flamegraph(args: &ComparedArgs) -> Result<Outcome, Failure> {
+    let ComparedArgs { compare, stacks } = args;
+    if let Some(before) = &compare.compare {
+        return difference::run(args, before, difference::Output::Flamegraph);
+    }
+    if stacks.weight == Some(Weight::Bytes) {
+        let export = stacks.samples.allocations(stacks.options())?;
         let title = export.title();
         return export
             .write(|profiled, out| flamegraph::write(&profiled.profile, &title, Unit::Bytes, out));
     }
-    let export = args
+    let export = stacks
         .samples
-        .collect(SampleCollector::new(), args.options(), ())?;
+        .collect(SampleCollector::new(), stacks.options(), ())?;
     export.ensure_samples()?;
-    let unit = args.unit(Weight::Time);
+    let unit = stacks.unit(Weight::Time);
     let title = export.title();
     export.write(|profiled, out| flamegraph::write(&profiled.profile, &title, unit, out))
 }

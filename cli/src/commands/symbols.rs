@@ -3,7 +3,7 @@
 #[cfg(feature = "symbols")]
 mod list;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -46,12 +46,17 @@ Exit codes: 0 success, 1 needed PDBs are missing (or the trace is damaged or lac
 Examples:
   etlkit symbols list trace.etl
   etlkit symbols list --symbols symbols --symbols bin/Release trace.etl
-  etlkit symbols list --missing trace.etl | sed 's|^|https://msdl.microsoft.com/download/symbols/|'
+  etlkit symbols list --missing=curl trace.etl | curl --fail --location --config -
+  etlkit symbols list --missing=symchk trace.etl > missing.txt
   etlkit symbols list --format json trace.etl")]
 struct ListArgs {
-    /// Print only the server paths of needed PDBs that are missing, one a line
-    #[arg(long, conflicts_with = "format")]
-    missing: bool,
+    /// Print only the needed PDBs that are missing
+    #[arg(long, value_enum, value_name = "LINES", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "paths", conflicts_with = "format")]
+    missing: Option<MissingLines>,
+    /// Address of the symbol server in the lines of --missing=curl
+    #[arg(long, value_name = "URL", default_value = PUBLIC_SERVER)]
+    server: String,
     /// Output format (docs/analyze.md)
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
@@ -59,6 +64,25 @@ struct ListArgs {
     symbols: SymbolArgs,
     #[command(flatten)]
     recording: RecordingArgs,
+}
+
+/// The symbol server that Microsoft provides for Windows and .NET.
+const PUBLIC_SERVER: &str = "https://msdl.microsoft.com/download/symbols";
+
+/// How missing PDBs are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[cfg_attr(
+    not(feature = "symbols"),
+    expect(dead_code, reason = "this build lists no PDBs")
+)]
+enum MissingLines {
+    /// Paths on a symbol server, one a line
+    Paths,
+    /// A configuration of curl, which downloads them to the first directory of --symbols, or else
+    /// to `symbols`
+    Curl,
+    /// A manifest for `symchk /im`
+    Symchk,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {

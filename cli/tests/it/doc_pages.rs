@@ -49,7 +49,7 @@ fn readme_is_up_to_date() {
     assert!(now.matches("\n$ etl").count() >= 6, "{now}");
 }
 
-/// The first lines of the reports in docs/analyze.md, up to `...`: of two real traces, and of two
+/// The first lines of the reports in docs/analyze.md, up to `...`: of real traces, and of two
 /// scenarios.
 #[needs(traces)]
 #[test]
@@ -64,9 +64,14 @@ fn analyze_page_is_up_to_date() {
         );
         assert_eq!(made.code, 0, "{}", made.err);
     }
-    for name in ["net.4.5.2.x64.etl", "gcevents.etl"] {
-        let path = etl_test_support::trace(&format!("perfview/{name}"));
-        std::fs::copy(path, here.path().join(name)).unwrap();
+    for name in [
+        "perfview/net.4.5.2.x64.etl",
+        "perfview/gcevents.etl",
+        "tx/WsRm01.etl",
+    ] {
+        let path = etl_test_support::trace(name);
+        let copy = here.path().join(path.file_name().unwrap());
+        std::fs::copy(path, copy).unwrap();
     }
     let file = root().join("docs/analyze.md");
     let page = std::fs::read_to_string(&file).unwrap();
@@ -130,7 +135,9 @@ fn investigation_is_up_to_date() {
 /// Pages with commands on the traces of scenarios in `corpus/`.
 #[test]
 fn command_pages_are_up_to_date() {
-    for page in ["files", "dump", "verify", "diff", "rewrite", "scenario"] {
+    for page in [
+        "files", "dump", "verify", "diff", "rewrite", "scenario", "tasks",
+    ] {
         let here = directory(&[]);
         std::fs::create_dir_all(here.path().join("corpus/parts")).unwrap();
         for scenario in [
@@ -145,6 +152,17 @@ fn command_pages_are_up_to_date() {
         }
         let now = check(&root().join(format!("docs/{page}.md")), here.path());
         assert!(now.contains("\n$ etlkit "), "{page}");
+    }
+}
+
+#[test]
+fn tasks_need_at_most_six_commands() {
+    let page = std::fs::read_to_string(root().join("docs/tasks.md")).unwrap();
+    let tasks: Vec<&str> = page.split("\n## ").skip(1).collect();
+    assert_eq!(tasks.len(), 5);
+    for task in tasks {
+        let commands = task.matches("\n$ etlkit ").count();
+        assert!((2..=6).contains(&commands), "{commands}: {task}");
     }
 }
 

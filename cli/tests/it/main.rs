@@ -13,6 +13,7 @@ mod at_once;
 #[cfg(unix)]
 mod closed_pipes;
 mod common;
+mod comparisons;
 #[cfg(unix)]
 mod console;
 #[cfg(unix)]
@@ -56,6 +57,7 @@ mod screens_page;
 mod scrub;
 mod slice;
 mod spec;
+mod summaries;
 mod synth;
 #[cfg(feature = "parquet")]
 mod tables;

@@ -10,7 +10,7 @@ use etl_schema::render::{Prefix, Renderer};
 
 /// Writes the message of an event with its fields in place to `scratch`; nothing in it is escaped.
 /// Returns `None` if its schema has no message. Messages of WPP may contain the time of the event.
-pub(super) fn message<'s>(
+pub(crate) fn message<'s>(
     scratch: &'s mut Vec<u8>,
     record: &Record<'_>,
     schema: &EventSchema,

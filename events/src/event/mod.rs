@@ -12,6 +12,7 @@ mod view;
 
 pub(crate) use head::{Head, Heads, without_common};
 pub(crate) use items::{Instance, Items};
+pub(crate) use message::message;
 pub(crate) use names::{learned_provider, provider_name};
 pub(crate) use origin::Origin;
 pub use owned::OwnedEvent;

@@ -15,20 +15,24 @@ use super::{
 };
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
-const PROVIDER: Column = Column::new("provider", Kind::Word, "Name of the provider, or its GUID");
+const PROVIDER: Column =
+    Column::new("provider", Kind::Word, "Name of the provider, or its GUID").key();
 const OPERATION: Column = Column::new(
     "operation",
     Kind::Word,
     "Name of the start event without `Start`",
-);
+)
+.key();
 const VALUE: Column = Column::new(
     "value",
     Kind::Text,
     "Value of the field of `--by` in the start event",
-);
+)
+.key();
 
 /// A row of `activities`.
 #[derive(Clone, Debug)]
@@ -219,14 +223,25 @@ impl Row for OperationRow<'_> {
     const NAME: &'static str = "activities.operations";
     const ROW: &'static str =
         "The activities of one process with one name, the longest in sum first";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "activities.compare.operations",
+        counted: "",
+        largest: "total_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const COUNT: Column = Column::count("count", "Activities that stopped");
-        const UNENDED: Column = Column::count("unended", "Activities whose stop was not recorded");
+        const COUNT: Column = Column::count("count", "Activities that stopped").sum(
+            "count_delta",
+            "count_before",
+            "count_after",
+        );
+        const UNENDED: Column = Column::count("unended", "Activities whose stop was not recorded")
+            .sum("unended_delta", "unended_before", "unended_after");
         const OWN: Column = Column::micros(
             "self_us",
             "Sum of their time outside of the activities directly in them",
-        );
+        )
+        .sum("self_delta_us", "self_before_us", "self_after_us");
         const LONGEST: Column =
             Column::time("longest_at", "When the longest one started").or_null();
         add_process(columns);

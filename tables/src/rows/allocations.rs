@@ -13,6 +13,7 @@ use etl_format::FileTime;
 use super::{OfProcess, TID, TIME, add_process, process_label};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
@@ -21,8 +22,13 @@ const TYPE: Column = Column::new(
     Kind::Word,
     "Type of the objects; its id if no event names it, null in events of .NET Framework before 4.5",
 )
-.or_null();
-const EVENTS: Column = Column::count("events", "Events that state them");
+.or_null()
+.key();
+const EVENTS: Column = Column::count("events", "Events that state them").sum(
+    "events_delta",
+    "events_before",
+    "events_after",
+);
 
 /// 100 ns of a second.
 const SECOND: i64 = 10_000_000;
@@ -62,24 +68,35 @@ impl Row for AllocationRow<'_> {
     const NAME: &'static str = "allocations";
     const ROW: &'static str = "What a process allocated of one type, the most bytes first";
     const ABOUT: &'static str = "`analyze allocations` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "allocations.compare.allocations",
+        counted: "",
+        largest: "bytes",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const BYTES: Column = Column::bytes(
             "bytes",
             "Bytes that the events state: of ticks the bytes since the tick before, of the heap",
-        );
+        )
+        .sum("delta_bytes", "before_bytes", "after_bytes");
         const SHARE: Column = Column::percent(
             "bytes_percent",
             "Their share in the rows of the same kind of events",
         );
-        const HEAP: Column = Column::new("heap_kind", Kind::Word, "`small`, `large` or `pinned`");
+        const HEAP: Column =
+            Column::new("heap_kind", Kind::Word, "`small`, `large` or `pinned`").key();
         const SOURCE: Column = Column::new(
             "source",
             Kind::Word,
-            "`tick` for allocation ticks, `sample` for samples of objects",
-        );
+            "`tick` for allocation ticks, `sample` for samples of objects, `random` for objects that \
+             .NET 10 samples at random: their bytes are estimates",
+        )
+        .key();
         const OBJECTS: Column =
-            Column::count("objects", "Objects that samples state; null for ticks").or_null();
+            Column::count("objects", "Objects that samples state; null for ticks")
+                .or_null()
+                .sum("objects_delta", "objects_before", "objects_after");
         add_process(columns);
         columns.add(BYTES.heading("bytes"), |row| {
             Cell::int(Some(row.total.bytes))
@@ -283,13 +300,23 @@ impl OfProcess for PinnedRow<'_> {
 impl Row for PinnedRow<'_> {
     const NAME: &'static str = "allocations.pinned";
     const ROW: &'static str = "The objects of one type that collections found pinned";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "allocations.compare.pinned",
+        counted: "",
+        largest: "bytes",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const COUNT: Column = Column::count(
             "count",
             "How often a collection found one; an object counts in each collection",
+        )
+        .sum("count_delta", "count_before", "count_after");
+        const BYTES: Column = Column::bytes("bytes", "Sum of their sizes").sum(
+            "delta_bytes",
+            "before_bytes",
+            "after_bytes",
         );
-        const BYTES: Column = Column::bytes("bytes", "Sum of their sizes");
         add_process(columns);
         columns.add(COUNT.heading("count"), |row| {
             Cell::int(Some(row.total.events))
@@ -338,16 +365,23 @@ impl OfProcess for SurvivorRow<'_> {
 impl Row for SurvivorRow<'_> {
     const NAME: &'static str = "allocations.survivors";
     const ROW: &'static str = "The objects that survived collections of a process";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "allocations.compare.survivors",
+        counted: "",
+        largest: "bytes",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const RANGES: Column = Column::count(
             "ranges",
             "Ranges of objects that follow each other in memory",
-        );
+        )
+        .sum("ranges_delta", "ranges_before", "ranges_after");
         const BYTES: Column = Column::bytes(
             "bytes",
             "Their bytes; an object counts in each collection that it survives",
-        );
+        )
+        .sum("delta_bytes", "before_bytes", "after_bytes");
         add_process(columns);
         columns.add(RANGES.heading("ranges"), |row| {
             Cell::int(Some(row.survivors.ranges))

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind, Style};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
@@ -33,16 +34,28 @@ impl Row for CompilationRow<'_> {
     const NAME: &'static str = "compilations";
     const ROW: &'static str = "One method that was compiled at run time, the slowest first";
     const ABOUT: &'static str = "`analyze jit` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "jit.compare.compilations",
+        counted: "compiled",
+        largest: "duration_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const DURATION: Column = Column::micros(
             "duration_us",
             "How long it took; null if its start was not recorded",
+        )
+        .sum(
+            "duration_delta_us",
+            "duration_before_us",
+            "duration_after_us",
         );
         const TIER: Column = Column::new("tier", Kind::Word, "Optimization tier");
         const IL: Column = Column::bytes("il_bytes", "Size of its IL").style(Style::Plain);
-        const CODE: Column = Column::bytes("code_bytes", "Size of its code").style(Style::Plain);
-        const METHOD: Column = Column::new("method", Kind::Text, "Type and method");
+        const CODE: Column = Column::bytes("code_bytes", "Size of its code")
+            .sum("code_delta_bytes", "code_before_bytes", "code_after_bytes")
+            .style(Style::Plain);
+        const METHOD: Column = Column::new("method", Kind::Text, "Type and method").key();
         add_process(columns);
         columns.add(DURATION.or_null().heading("ms"), |row| {
             Cell::micros(row.duration())
@@ -121,11 +134,18 @@ impl HasDurations for CompilationProcessRow<'_> {
 impl Row for CompilationProcessRow<'_> {
     const NAME: &'static str = "jit.processes";
     const ROW: &'static str = "The compilations of one process";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "jit.compare.processes",
+        counted: "",
+        largest: "total_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
         columns.add(
-            Column::count("methods", "Compiled methods").heading("methods"),
+            Column::count("methods", "Compiled methods")
+                .sum("methods_delta", "methods_before", "methods_after")
+                .heading("methods"),
             |row| Cell::int(Some(row.methods)),
         );
         add_durations(columns);

@@ -11,6 +11,7 @@ use etl_analysis::{Machine, ProcessIndex};
 use super::{OfProcess, add_process, process_label};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
@@ -45,20 +46,29 @@ impl Row for ExceptionRow<'_> {
     const ROW: &'static str = "The exceptions of one type that a method of a process threw";
     const ABOUT: &'static str =
         "`analyze exceptions` prints the same rows, the most frequent first.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "exceptions.compare.exceptions",
+        counted: "",
+        largest: "count",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const TYPE: Column = Column::new("type", Kind::Word, "Type of the exceptions");
+        const TYPE: Column = Column::new("type", Kind::Word, "Type of the exceptions").key();
         const METHOD: Column = Column::new(
             "method",
             Kind::Text,
             "Module and method at the address that the events state; since .NET 10 they state none, \
              and it is the innermost method of their stack",
-        );
+        )
+        .key();
         const MESSAGE: Column = Column::new("message", Kind::Text, "Message of the first");
         add_process(columns);
-        columns.add(Column::count("count", "How many").heading("count"), |row| {
-            Cell::int(Some(row.thrown.count))
-        });
+        columns.add(
+            Column::count("count", "How many")
+                .sum("count_delta", "count_before", "count_after")
+                .heading("count"),
+            |row| Cell::int(Some(row.thrown.count)),
+        );
         columns.add(TYPE.or_null().heading("type"), |row| {
             Cell::text(row.exception)
         });

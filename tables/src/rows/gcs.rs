@@ -15,6 +15,7 @@ use super::{
 };
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
@@ -53,15 +54,23 @@ impl Row for GcRow<'_> {
     const NAME: &'static str = "gcs";
     const ROW: &'static str = "One garbage collection of .NET, in the order in which they started";
     const ABOUT: &'static str = "`analyze gc` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "gc.compare.gcs",
+        counted: "gcs",
+        largest: "pause_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const GENERATION: Column = Column::new(
             "generation",
             Kind::Int32,
             "Oldest generation that it collects",
-        );
-        const REASON: Column = Column::new("reason", Kind::Word, "Why, by its name or its number");
-        const TYPE: Column = Column::new("type", Kind::Word, "Its type, by its name or its number");
+        )
+        .key();
+        const REASON: Column =
+            Column::new("reason", Kind::Word, "Why, by its name or its number").key();
+        const TYPE: Column =
+            Column::new("type", Kind::Word, "Its type, by its name or its number").key();
         const ENDED: Column =
             Column::time("ended", "When it ended; null if the trace does not show it");
         const DURATION: Column = Column::micros(
@@ -75,16 +84,23 @@ impl Row for GcRow<'_> {
         const PAUSE: Column = Column::micros(
             "pause_us",
             "Sum of these suspensions, each from its beginning to the end of the restart",
-        );
+        )
+        .sum("pause_delta_us", "pause_before_us", "pause_after_us");
         const SUSPENDING: Column = Column::micros(
             "suspend_us",
             "The part of these suspensions in which threads still ran, until all were suspended",
-        );
+        )
+        .sum("suspend_delta_us", "suspend_before_us", "suspend_after_us");
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
             "Allocated since the previous collection, by events of allocations to about 100 KB for \
              each heap; else the objects before it minus the objects after the previous one; null \
              if neither is known",
+        )
+        .sum(
+            "allocated_delta_bytes",
+            "allocated_before_bytes",
+            "allocated_after_bytes",
         );
         const RATE: Column = Column::count(
             "allocated_bytes_per_second",
@@ -132,7 +148,11 @@ impl GcRow<'_> {
         const BEFORE: Column =
             Column::bytes("heap_before_bytes", "Size of all generations before it");
         const HEAP: Column = Column::bytes("heap_bytes", "Size of all generations when it ended");
-        const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted");
+        const PROMOTED: Column = Column::bytes("promoted_bytes", "Bytes that were promoted").sum(
+            "promoted_delta_bytes",
+            "promoted_before_bytes",
+            "promoted_after_bytes",
+        );
         const SHARE: Column = Column::percent(
             "fragmented_percent",
             "Share of free space within the generations",
@@ -382,16 +402,43 @@ impl HasDurations for GcProcessRow<'_> {
 impl Row for GcProcessRow<'_> {
     const NAME: &'static str = "gc.processes";
     const ROW: &'static str = "The garbage collections of one process, and its pauses";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "gc.compare.processes",
+        counted: "",
+        largest: "total_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const COLLECTIONS: Column = Column::count("collections", "Garbage collections");
-        const GEN0: Column = Column::count("gen0", "Collections of generation 0");
-        const GEN1: Column = Column::count("gen1", "Collections of generation 1");
-        const GEN2: Column = Column::count("gen2", "Collections of generation 2");
-        const INDUCED: Column = Column::count("induced", "Collections that the program asked for");
+        const COLLECTIONS: Column = Column::count("collections", "Garbage collections").sum(
+            "collections_delta",
+            "collections_before",
+            "collections_after",
+        );
+        const GEN0: Column = Column::count("gen0", "Collections of generation 0").sum(
+            "gen0_delta",
+            "gen0_before",
+            "gen0_after",
+        );
+        const GEN1: Column = Column::count("gen1", "Collections of generation 1").sum(
+            "gen1_delta",
+            "gen1_before",
+            "gen1_after",
+        );
+        const GEN2: Column = Column::count("gen2", "Collections of generation 2").sum(
+            "gen2_delta",
+            "gen2_before",
+            "gen2_after",
+        );
+        const INDUCED: Column = Column::count("induced", "Collections that the program asked for")
+            .sum("induced_delta", "induced_before", "induced_after");
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
             "Sum of what is known to be allocated before the collections; null if nothing is known",
+        )
+        .sum(
+            "allocated_delta_bytes",
+            "allocated_before_bytes",
+            "allocated_after_bytes",
         );
         const HEAP: Column = Column::bytes(
             "largest_heap_bytes",
@@ -407,7 +454,8 @@ impl Row for GcProcessRow<'_> {
         const SUSPENDING: Column = Column::micros(
             "suspend_us",
             "The part of the pauses in which threads still ran, until all were suspended",
-        );
+        )
+        .sum("suspend_delta_us", "suspend_before_us", "suspend_after_us");
         add_process(columns);
         columns.add(COLLECTIONS.heading("gcs"), |row| {
             Cell::int(Some(row.collections))

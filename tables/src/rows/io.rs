@@ -13,6 +13,7 @@ use super::{
 };
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
@@ -20,9 +21,15 @@ const OPERATION: Column = Column::new(
     "operation",
     Kind::Word,
     "`disk read`, `disk write`, `disk flush`, `file read` or `file write`",
+)
+.key();
+const COUNT: Column =
+    Column::count("count", "How many").sum("count_delta", "count_before", "count_after");
+const BYTES: Column = Column::bytes("bytes", "Bytes that were read or written").sum(
+    "delta_bytes",
+    "before_bytes",
+    "after_bytes",
 );
-const COUNT: Column = Column::count("count", "How many");
-const BYTES: Column = Column::bytes("bytes", "Bytes that were read or written");
 const TIMED: Column = Column::count("timed", "How many of them have a duration");
 
 /// A row of `io`.
@@ -53,6 +60,11 @@ impl Row for IoRow<'_> {
     const ROW: &'static str = "The operations of one kind by a process on a file";
     const ABOUT: &'static str = "`analyze io` prints the same rows. Single operations are in `disk_operations`, \
         and in events (`FileIo.Read`).";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "io.compare.io",
+        counted: "",
+        largest: "total_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
@@ -62,6 +74,7 @@ impl Row for IoRow<'_> {
         columns.add(
             Column::new("path", Kind::Text, "Path")
                 .or_null()
+                .key_of_any_case()
                 .heading("path"),
             |row| Cell::text(&row.path),
         );
@@ -120,6 +133,11 @@ impl HasDurations for IoProcessRow<'_> {
 impl Row for IoProcessRow<'_> {
     const NAME: &'static str = "io.processes";
     const ROW: &'static str = "The operations of one kind by a process";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "io.compare.processes",
+        counted: "",
+        largest: "total_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::cell::{Cell, Label};
 use crate::column::Column;
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
@@ -43,12 +44,18 @@ impl Row for LockWaitRow<'_> {
     const NAME: &'static str = "lock_waits";
     const ROW: &'static str = "The waits of one thread for locks of .NET, the longest first";
     const ABOUT: &'static str = "`analyze contention` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "contention.compare.lock_waits",
+        counted: "",
+        largest: "total_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const UNENDED: Column = Column::count(
             "unended",
             "Waits whose end was not recorded: in a deadlock, for example",
-        );
+        )
+        .sum("unended_delta", "unended_before", "unended_after");
         const LONGEST: Column = Column::time("longest_at", "When the longest wait began").or_null();
         add_process(columns);
         columns.add(
@@ -57,7 +64,9 @@ impl Row for LockWaitRow<'_> {
         );
         columns.add(THREAD.heading("thread"), |row| Cell::text(row.thread));
         columns.add(
-            Column::count("count", "Waits that ended").heading("waits"),
+            Column::count("count", "Waits that ended")
+                .sum("count_delta", "count_before", "count_after")
+                .heading("waits"),
             |row| Cell::int(Some(row.count)),
         );
         columns.add(UNENDED.heading("unended"), |row| {

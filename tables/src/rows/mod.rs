@@ -4,6 +4,7 @@ pub mod activities;
 pub mod allocations;
 pub mod code;
 pub mod compilations;
+pub mod contents;
 pub mod context_switches;
 pub mod exceptions;
 pub mod findings;
@@ -50,9 +51,12 @@ pub(crate) const PROCESS: Column = Column::new(
     "File name of the image of the process",
 )
 .or_null()
-.heading("process");
+.heading("process")
+.key_of_any_case();
 pub(crate) const TID: Column = Column::new("tid", Kind::Int64, "Id of the thread").or_null();
-pub(crate) const THREAD: Column = Column::new("thread", Kind::Word, "Name of the thread").or_null();
+pub(crate) const THREAD: Column = Column::new("thread", Kind::Word, "Name of the thread")
+    .or_null()
+    .key();
 pub(crate) const CPU: Column = Column::new("cpu", Kind::Int32, "Processor");
 pub(crate) const CLR: Column =
     Column::new("clr", Kind::Int32, "Number of the runtime in the process");
@@ -186,7 +190,9 @@ pub(crate) trait HasDurations {
 
 /// Adds the sum, the mean and percentiles of durations.
 pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
-    const TOTAL: Column = Column::micros("total_us", "Sum of the durations").or_null();
+    const TOTAL: Column = Column::micros("total_us", "Sum of the durations")
+        .or_null()
+        .sum("total_delta_us", "total_before_us", "total_after_us");
     const MEAN: Column = Column::micros("mean_us", "Mean of the durations").or_null();
     const P50: Column =
         Column::micros("p50_us", "Median, at most 1/32 above the exact value").or_null();

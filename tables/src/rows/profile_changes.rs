@@ -9,6 +9,7 @@ use super::PROCESS;
 use super::profiles::CODE;
 use crate::cell::Cell;
 use crate::column::{Column, Kind, Style};
+use crate::comparison::Renames;
 use crate::report::ReportTable;
 use crate::row::{Columns, Row};
 
@@ -31,6 +32,7 @@ pub struct ProfileComparison<'p> {
     before: &'p Profile,
     after: &'p Profile,
     is_scaled: bool,
+    renames: Option<&'p Renames>,
 }
 
 /// What a row of a comparison is.
@@ -67,6 +69,16 @@ impl<'p> ProfileComparison<'p> {
             before,
             after,
             is_scaled: false,
+            renames: None,
+        }
+    }
+
+    /// Compares programs of the earlier profile with programs of the later one under other names.
+    #[must_use]
+    pub fn renamed(self, renames: &'p Renames) -> Self {
+        ProfileComparison {
+            renames: Some(renames),
+            ..self
         }
     }
 
@@ -121,7 +133,8 @@ impl<'p> ProfileComparison<'p> {
     fn rows(&self, part: ComparedPart) -> Vec<ProfileChangeRow> {
         let mut pairs: BTreeMap<Key, Pair> = BTreeMap::new();
         for (key, total) in totals(self.before, part) {
-            pairs.entry(key).or_default().before = self.scale(total);
+            let pair = pairs.entry(self.new_key(key, part)).or_default();
+            add(&mut pair.before, self.scale(total));
         }
         for (key, total) in totals(self.after, part) {
             pairs.entry(key).or_default().after = total;
@@ -137,6 +150,23 @@ impl<'p> ProfileComparison<'p> {
             });
         }
         rows
+    }
+
+    /// The key that a part of the earlier profile has in the later one.
+    fn new_key(&self, mut key: Key, part: ComparedPart) -> Key {
+        let Some(renames) = self.renames else {
+            return key;
+        };
+        match (part, key.name.split_once('!')) {
+            (ComparedPart::Method, Some((module, method))) => {
+                key.name = format!("{}!{method}", renames.new_name(module));
+            }
+            (ComparedPart::Module, _) => {
+                key.name = renames.new_name(&key.name).to_lowercase();
+            }
+            _ => key.name = renames.new_name(&key.name).into_owned(),
+        }
+        key
     }
 
     fn scale(&self, total: Total) -> Total {
@@ -212,27 +242,21 @@ fn totals(profile: &Profile, part: ComparedPart) -> BTreeMap<Key, Total> {
                     .frames()
                     .get(frame)
                     .map_or("", |frame| frame.kind.name());
-                add(
-                    &mut totals,
-                    Key {
-                        name: profile.label(frame),
-                        code,
-                    },
-                    total,
-                );
+                let key = Key {
+                    name: profile.label(frame),
+                    code,
+                };
+                add(totals.entry(key).or_default(), total);
             }
         }
         ComparedPart::Module => {
             // Paths have the case that each recording states.
             for ModuleTotal { module, total, .. } in profile.by_module() {
-                add(
-                    &mut totals,
-                    Key {
-                        name: module.to_lowercase(),
-                        code: "",
-                    },
-                    total,
-                );
+                let key = Key {
+                    name: module.to_lowercase(),
+                    code: "",
+                };
+                add(totals.entry(key).or_default(), total);
             }
         }
         ComparedPart::Process => {
@@ -249,25 +273,25 @@ fn totals(profile: &Profile, part: ComparedPart) -> BTreeMap<Key, Total> {
                     name: name.to_owned(),
                     code: "",
                 };
-                add(&mut totals, key, Total::new(weight, Weight::default()));
+                let total = Total::new(weight, Weight::default());
+                add(totals.entry(key).or_default(), total);
             }
         }
     }
     totals
 }
 
-fn add(totals: &mut BTreeMap<Key, Total>, key: Key, total: Total) {
-    let sum = totals.entry(key).or_default();
+fn add(sum: &mut Total, total: Total) {
     sum.inclusive += total.inclusive;
     sum.exclusive += total.exclusive;
 }
 
 /// Headings of numbers of samples.
 const SAMPLE_HEADINGS: [(&str, &str); 6] = [
-    ("self_delta_samples", "self +"),
+    ("self_delta_samples", "self"),
     ("self_before_samples", "before"),
     ("self_after_samples", "after"),
-    ("total_delta_samples", "total +"),
+    ("total_delta_samples", "total"),
     ("total_before_samples", "before"),
     ("total_after_samples", "after"),
 ];
@@ -370,7 +394,7 @@ impl Row for ProfileChangeRow {
         const TOTAL_DELTA: Column =
             Column::count("total_delta_samples", "Growth of its total samples");
         columns.add(
-            OWN.or_null().style(Style::Signed).heading("self ms +"),
+            OWN.or_null().style(Style::Signed).heading("self ms"),
             |row| row.micros(row.own.time()),
         );
         columns.add(OWN_BEFORE.or_null().heading("before"), |row| {
@@ -379,7 +403,9 @@ impl Row for ProfileChangeRow {
         columns.add(OWN_AFTER.or_null().heading("after"), |row| {
             row.micros(row.own.after.time.cast_signed())
         });
-        columns.add(SELF_DELTA, |row| Cell::Int(row.own.samples()));
+        columns.add(SELF_DELTA.style(Style::Signed), |row| {
+            Cell::Int(row.own.samples())
+        });
         columns.add(
             Column::count("self_before_samples", "Its own samples before"),
             |row| Cell::int(Some(row.own.before.samples)),
@@ -392,7 +418,7 @@ impl Row for ProfileChangeRow {
             Cell::Share(row.own.after_share - row.own.before_share)
         });
         columns.add(
-            TOTAL.or_null().style(Style::Signed).heading("total ms +"),
+            TOTAL.or_null().style(Style::Signed).heading("total ms"),
             |row| row.micros(row.total.time()),
         );
         columns.add(TOTAL_BEFORE.or_null().heading("before"), |row| {
@@ -401,7 +427,9 @@ impl Row for ProfileChangeRow {
         columns.add(TOTAL_AFTER.or_null().heading("after"), |row| {
             row.micros(row.total.after.time.cast_signed())
         });
-        columns.add(TOTAL_DELTA, |row| Cell::Int(row.total.samples()));
+        columns.add(TOTAL_DELTA.style(Style::Signed), |row| {
+            Cell::Int(row.total.samples())
+        });
         columns.add(
             Column::count("total_before_samples", "Its total samples before"),
             |row| Cell::int(Some(row.total.before.samples)),

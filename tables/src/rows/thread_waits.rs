@@ -12,12 +12,18 @@ use etl_format::ThreadId;
 use super::{OfProcess, THREAD, add_process, name_or_number, process_label, ticks};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
+use crate::comparison::Compared;
 use crate::row::{Columns, Row};
 use crate::selection::Selection;
 
 const TID: Column = Column::count("tid", "Id of the thread");
-const WAITS: Column = Column::count("waits", "Waits that ended");
-const WAIT: Column = Column::micros("wait_us", "Sum of the waits");
+const WAITS: Column =
+    Column::count("waits", "Waits that ended").sum("waits_delta", "waits_before", "waits_after");
+const WAIT: Column = Column::micros("wait_us", "Sum of the waits").sum(
+    "wait_delta_us",
+    "wait_before_us",
+    "wait_after_us",
+);
 const WAIT_P50: Column =
     Column::micros("wait_p50_us", "Median, at most 1/32 above the exact value").or_null();
 const WAIT_P99: Column = Column::micros(
@@ -77,12 +83,26 @@ impl Row for ThreadWaitRow<'_> {
     const NAME: &'static str = "thread_waits";
     const ROW: &'static str = "What one thread ran and waited for, the longest waits first";
     const ABOUT: &'static str = "`analyze waits` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "waits.compare.thread_waits",
+        counted: "threads",
+        largest: "wait_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const RUNNING: Column = Column::micros("running_us", "Time on a processor");
-        const SWITCHES: Column = Column::count("switches", "Switches to the thread");
+        const RUNNING: Column = Column::micros("running_us", "Time on a processor").sum(
+            "running_delta_us",
+            "running_before_us",
+            "running_after_us",
+        );
+        const SWITCHES: Column = Column::count("switches", "Switches to the thread").sum(
+            "switches_delta",
+            "switches_before",
+            "switches_after",
+        );
         const READY_COUNT: Column = Column::count("ready", "How often it was ready to run");
-        const READY: Column = Column::micros("ready_us", "Time between being ready and running");
+        const READY: Column = Column::micros("ready_us", "Time between being ready and running")
+            .sum("ready_delta_us", "ready_before_us", "ready_after_us");
         const READY_P99: Column = Column::micros(
             "ready_p99_us",
             "99th percentile, at most 1/32 above the exact value",
@@ -215,9 +235,15 @@ impl Row for WaitReasonRow<'_> {
     const NAME: &'static str = "wait_reasons";
     const ROW: &'static str = "The waits of a process with the same reason, the longest first";
     const ABOUT: &'static str = "`analyze waits` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "waits.compare.wait_reasons",
+        counted: "",
+        largest: "wait_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const REASON: Column = Column::new("reason", Kind::Word, "Why, by its name or its number");
+        const REASON: Column =
+            Column::new("reason", Kind::Word, "Why, by its name or its number").key();
         add_process(columns);
         columns.add(REASON.heading("reason"), |row| Cell::Text(&row.reason));
         columns.add(WAITS.heading("waits"), |row| {
@@ -293,13 +319,19 @@ impl Row for WakerRow<'_> {
     const ROW: &'static str =
         "The waits of one thread that another thread ended, the longest first";
     const ABOUT: &'static str = "`analyze waits` prints the same rows.";
+    const COMPARED: Option<Compared> = Some(Compared {
+        name: "waits.compare.wakers",
+        counted: "",
+        largest: "wait_us",
+    });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         const WAKER: Column = Column::new(
             "waker_process",
             Kind::Word,
             "File name of the process of the thread that ended the waits",
-        );
+        )
+        .key_of_any_case();
         add_process(columns);
         columns.add(TID.heading("tid"), |row| Cell::int(Some(row.key.tid)));
         columns.add(WAKER.or_null().heading("ended by"), |row| {

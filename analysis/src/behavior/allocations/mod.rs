@@ -5,8 +5,10 @@
 //! allocation tick (GCAllocationTick) for about each 100 KB of small objects, and of large objects,
 //! that a heap allocates: the bytes since the tick before, and the type of the object that was
 //! allocated then. With the keywords GCSampledObjectAllocationHigh (0x200000) or -Low (0x2000000)
-//! it samples objects by type (GCSampledObjectAllocation). If both were recorded, they are two
-//! views of the same allocations. [`StackedAllocations`] adds stacks.
+//! it samples objects by type (GCSampledObjectAllocation). With the keyword AllocationSampling
+//! (0x80000000000), .NET 10 samples about one of 102,400 bytes at random (AllocationSampled): an
+//! object stands for its size divided by the probability of its sample. If several were recorded,
+//! they are views of the same allocations. [`StackedAllocations`] adds stacks.
 //!
 //! ```no_run
 //! use etl_analysis::behavior::allocations::Allocations;
@@ -98,6 +100,8 @@ pub enum AllocationSource {
     Tick,
     /// Samples of objects.
     Sampled,
+    /// Objects that .NET 10 samples at random: their bytes are estimates.
+    Random,
 }
 
 impl AllocationSource {
@@ -107,6 +111,7 @@ impl AllocationSource {
         match self {
             AllocationSource::Tick => "tick",
             AllocationSource::Sampled => "sample",
+            AllocationSource::Random => "random",
         }
     }
 }
@@ -353,10 +358,9 @@ impl Allocations {
         };
         self.by_type.entry(key).or_default().add(bytes, objects);
         if let Some(second) = self.second(machine, event) {
-            if source == AllocationSource::Sampled {
-                second.sampled.add(bytes, objects);
-            } else {
-                second.ticks.add(bytes, objects);
+            match source {
+                AllocationSource::Tick => second.ticks.add(bytes, objects),
+                _ => second.sampled.add(bytes, objects),
             }
             if heap == HeapKind::Large {
                 second.large.add(bytes, objects);
@@ -480,6 +484,19 @@ mod tests {
         payload
     }
 
+    /// An object that was sampled at random.
+    fn random(kind: u32, name: &str, size: u64) -> Vec<u8> {
+        let mut payload = kind.to_le_bytes().to_vec();
+        payload.extend(9u16.to_le_bytes());
+        payload.extend(0xa0u64.to_le_bytes());
+        payload.extend(name.encode_utf16().flat_map(u16::to_le_bytes));
+        payload.extend([0, 0]);
+        payload.extend(0x1_0000u64.to_le_bytes());
+        payload.extend(size.to_le_bytes());
+        payload.extend(17u64.to_le_bytes());
+        payload
+    }
+
     /// The names of types; the first one has two type parameters.
     fn types(types: &[(u64, &str)]) -> Vec<u8> {
         let mut payload = (types.len() as u32).to_le_bytes().to_vec();
@@ -514,6 +531,7 @@ mod tests {
             (id::SAMPLED_LOW, sample(0x80, 10, 400)),
             (id::SAMPLED_HIGH, sample(0x70, 2, 48)),
             (id::SAMPLED_HIGH, sample(0x90, 1, 24)),
+            (id::RANDOM, random(1, "Shop.Cart[]", 200_000)),
         ];
         for (time, (id, payload)) in (10..).zip(&events) {
             let descriptor = EventDescriptor {
@@ -534,6 +552,12 @@ mod tests {
         drop(machine);
         let mut sums = BTreeMap::new();
         for (key, total) in allocations.by_type() {
+            if key.source == AllocationSource::Random {
+                assert_eq!((key.heap, total.objects), (HeapKind::Large, 1));
+                assert!((200_000..260_000).contains(&total.bytes), "{total:?}");
+                assert_eq!(allocations.type_name(key.object), "Shop.Cart[]");
+                continue;
+            }
             assert_eq!(key.source, AllocationSource::Sampled);
             let sum = [total.events, total.objects, total.bytes];
             sums.insert(allocations.type_name(key.object), sum);

@@ -16,10 +16,11 @@ pub(super) mod id {
     pub const SURVIVORS: u16 = 21;
     pub const SAMPLED_LOW: u16 = 32;
     pub const PINNED: u16 = 33;
+    pub const RANDOM: u16 = 303;
 
     /// Whether an event states an allocation.
     pub const fn is_allocation(id: u16) -> bool {
-        matches!(id, TICK | SAMPLED_HIGH | SAMPLED_LOW)
+        matches!(id, TICK | SAMPLED_HIGH | SAMPLED_LOW | RANDOM)
     }
 }
 
@@ -54,6 +55,7 @@ pub(super) struct PinnedObject<'a> {
 pub(super) struct Reader {
     tick: FieldReader<6>,
     sampled: FieldReader<3>,
+    random: FieldReader<4>,
     pinned: FieldReader<2>,
 }
 
@@ -72,9 +74,11 @@ impl Reader {
             "ObjectCountForTypeSample",
             "TotalSizeForTypeSample",
         ];
+        let random = ["AllocationKind", "TypeID", "TypeName", "ObjectSize"];
         Reader {
             tick: FieldReader::of_event(CLR_RUNTIME, id::TICK, tick),
             sampled: FieldReader::of_event(CLR_RUNTIME, id::SAMPLED_HIGH, sampled),
+            random: FieldReader::of_event(CLR_RUNTIME, id::RANDOM, random),
             pinned: FieldReader::of_event(CLR_RUNTIME, id::PINNED, ["ObjectSize", "TypeName"]),
         }
     }
@@ -82,6 +86,9 @@ impl Reader {
     /// The allocation of an event of one of the ids of [`id::is_allocation`].
     pub fn allocation<'a>(&mut self, record: &Record<'a>) -> Option<AllocationEvent<'a>> {
         let id = record.event()?.descriptor.id;
+        if id == id::RANDOM {
+            return self.random(record);
+        }
         if id != id::TICK {
             let fields = self.sampled.read(record)?;
             return Some(AllocationEvent {
@@ -112,6 +119,23 @@ impl Reader {
         })
     }
 
+    /// The allocation of an object that .NET 10 sampled at random.
+    fn random<'a>(&mut self, record: &Record<'a>) -> Option<AllocationEvent<'a>> {
+        let fields = self.random.read(record)?;
+        let size = fields.uint(3)?;
+        Some(AllocationEvent {
+            named: NamedType {
+                id: fields.uint(1).unwrap_or(0),
+                name: fields.text(2).unwrap_or_default(),
+            },
+            heap: fields.uint(0).map_or(HeapKind::Unknown, HeapKind::of_tick),
+            bytes: estimated_bytes(size),
+            objects: 1,
+            size: Some(size),
+            source: AllocationSource::Random,
+        })
+    }
+
     pub fn pinned<'a>(&mut self, record: &Record<'a>) -> Option<PinnedObject<'a>> {
         let fields = self.pinned.read(record)?;
         let name = fields.text(1).unwrap_or_default();
@@ -120,6 +144,29 @@ impl Reader {
             size: fields.uint(0)?,
         })
     }
+}
+
+/// Bytes of which .NET 10 samples one on average.
+const SAMPLING_INTERVAL: f64 = 102_400.0;
+
+/// The bytes that an object sampled at random stands for: its size, divided by the probability that
+/// an object of this size is sampled. Each byte is sampled with the same probability.
+fn estimated_bytes(size: u64) -> u64 {
+    if size == 0 {
+        return 0;
+    }
+    // By squaring, because `powf` has other last digits on each system.
+    let mut power = 1.0 - 1.0 / SAMPLING_INTERVAL;
+    let mut not_sampled = 1.0;
+    let mut rest = size;
+    while rest > 0 {
+        if rest & 1 == 1 {
+            not_sampled *= power;
+        }
+        power *= power;
+        rest >>= 1;
+    }
+    (size as f64 / (1.0 - not_sampled)).round() as u64
 }
 
 /// Bytes before the list in the events of types, and of survivors.
@@ -172,4 +219,28 @@ pub(super) fn survivors(record: &Record<'_>) -> Survivors {
         offset += address + size_of::<u64>();
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::estimated_bytes;
+
+    /// The sum of geometric probabilities, by its definition.
+    #[test]
+    fn objects_stand_for_their_size_by_the_chance_of_a_sample() {
+        for size in [1u64, 24, 1_000, 102_400, 1_000_000] {
+            let mut chance = 0.0;
+            let mut first = 1.0 / 102_400.0;
+            for _ in 0..size {
+                chance += first;
+                first *= 1.0 - 1.0 / 102_400.0;
+            }
+            let expected = size as f64 / chance;
+            let difference = estimated_bytes(size) as f64 - expected;
+            assert!(difference.abs() < 1.0, "{size}: {difference}");
+        }
+        assert_eq!(estimated_bytes(0), 0);
+        // A large object is always sampled.
+        assert_eq!(estimated_bytes(100_000_000), 100_000_000);
+    }
 }

@@ -1,6 +1,6 @@
 //! `etlkit analyze cpu`: the CPU samples of a recording.
 
-mod compare;
+mod changes;
 
 use std::path::PathBuf;
 
@@ -11,7 +11,8 @@ use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, We
 use etl_tables::rows::profiles;
 use etl_tables::{Cell, Column, Report, ReportTable};
 
-use super::{ReportArgs, report};
+use super::compare::ComparableArgs;
+use super::report;
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     group_by: GroupBy,
     /// Print the call tree
-    #[arg(long, conflicts_with_all = ["focus", "group_by"])]
+    #[arg(long, conflicts_with_all = ["focus", "group_by", "compare"])]
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
@@ -58,15 +59,9 @@ pub(crate) struct Args {
         long,
         value_name = "TEXT",
         allow_hyphen_values = true,
-        conflicts_with = "group_by"
+        conflicts_with_all = ["group_by", "compare"]
     )]
     focus: Option<String>,
-    /// Compare with this earlier trace: the rows of both, with the largest growth of `self` first
-    #[arg(long, value_name = "BEFORE", conflicts_with_all = ["tree", "focus"])]
-    compare: Option<PathBuf>,
-    /// With --compare, scale the earlier trace to the time of the later one
-    #[arg(long, requires = "compare", conflicts_with_all = ["tree", "focus"])]
-    normalize: bool,
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
@@ -76,7 +71,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     symbols: SymbolArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    comparable: ComparableArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -103,7 +98,7 @@ fn profile(
     let request = ProfileRequest {
         files,
         selector,
-        ..ProfileRequest::new(&args.report.recording, &symbols, options)
+        ..ProfileRequest::new(&args.comparable.report.recording, &symbols, options)
     };
     request.run(
         |range| SampleCollector::new().within(range),
@@ -113,8 +108,8 @@ fn profile(
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
-    if let Some(before) = &args.compare {
-        return compare::run(args, before);
+    if let Some(before) = &args.comparable.compare.compare {
+        return changes::run(args, before);
     }
     let detail = if args.lines {
         Detail::Lines
@@ -128,7 +123,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.idle {
         options = options.with_idle();
     }
-    let recording = &args.report.recording;
+    let report_args = &args.comparable.report;
+    let recording = &report_args.recording;
     let Profiled {
         analyzed,
         mut profile,
@@ -144,6 +140,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut report = report("cpu", &analyzed);
     describe(&mut report, &profile);
     report.add_missing(MissingData::of_stacks(&analyzed.machine, &profile));
+    add_unnamed(&mut report, &profile, &args.symbols);
     let table = if args.tree {
         profiles::tree(&profile, args.min_percent)
     } else if let Some(text) = &args.focus {
@@ -152,7 +149,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         grouped(&profile, args.group_by, detail)
     };
     report.tables.push(table);
-    args.report.print(&mut report, analyzed.outcome)
+    report_args.print(&mut report, analyzed.outcome)
 }
 
 pub(super) const INTERVAL: Column = Column::micros(
@@ -201,6 +198,32 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
     }
     report.headline.push(line);
     report.add_missing(MissingData::of_samples(profile));
+}
+
+/// Adds how functions of native code get their names, if PDBs were not named and some have none.
+pub(super) fn add_unnamed(report: &mut Report<'_>, profile: &Profile, symbols: &SymbolArgs) {
+    if symbols.is_asked() {
+        return;
+    }
+    let mut images = 0u64;
+    let mut size = 0;
+    for frame in profile.by_frame() {
+        let label = profile.label(frame.frame);
+        if label.ends_with("!?") {
+            images += 1;
+            size += profile.size(frame.total.exclusive);
+        }
+    }
+    if images == 0 {
+        return;
+    }
+    let all = profile.size(profile.total());
+    let share = size as f64 / all.max(1) as f64 * 100.0;
+    let images = plural(images, "image", "images");
+    report.missing.push(format!(
+        "names of functions in {images}, shown as `image!?` ({share:.1} % of all): \
+         `etlkit symbols list` lists their PDBs, --symbols reads them"
+    ));
 }
 
 /// The rows of a profile that was made for them.

@@ -1,10 +1,12 @@
 //! `etlkit analyze gc`: the garbage collections of a recording.
 
 use etl_analysis::behavior::collections::Collections;
+use etl_format::TimeRange;
 use etl_tables::rows::gcs::{GcRow, gc_heaps, gc_processes, gcs};
 use etl_tables::rows::{process_label, ticks};
 use etl_tables::{Report, ReportTable, Selection};
 
+use super::compare::{self, ComparableArgs, ReportKind};
 use super::{ReportArgs, report, selected_time};
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -12,37 +14,60 @@ use crate::error::Failure;
 use crate::recording::Analyzed;
 
 /// Prints each collection, sums for each process, and the heaps of servers.
-pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args
-        .recording
-        .analyze(|range| Collections::new().within(range))?;
-    let machine = &analyzed.machine;
-    let collections = &analyzed.observer;
-    let selection = args.selection(&analyzed);
-    let rows = gcs(machine, collections, &selection);
-    let time = selected_time(&analyzed);
-    let sums = gc_processes(machine, collections, &rows, &selection, time);
-    let heaps = gc_heaps(&rows);
-    let has_several_heaps = rows.iter().any(|row| row.collection().heaps.len() > 1);
-    let mut report = report("gc", &analyzed);
-    report
-        .headline
-        .push(plural(rows.len() as u64, "collection", "collections"));
-    describe_pauses(&mut report, args, &analyzed, &selection);
-    let missing = collections.missing(rows.iter().map(GcRow::collection));
-    report.add_missing(missing);
-    report.tables.push(ReportTable::new("collections", rows));
-    report
-        .tables
-        .push(ReportTable::new("pauses by process", sums));
-    // In text, the sums come first, and a single heap has the sizes of the collection.
-    if args.is_text() {
-        report.tables.reverse();
+pub(super) fn gc(args: &ComparableArgs) -> Result<Outcome, Failure> {
+    compare::print(&Gc { args })
+}
+
+/// The garbage collections of a recording.
+struct Gc<'a> {
+    args: &'a ComparableArgs,
+}
+
+impl ReportKind for Gc<'_> {
+    type Observer = Collections;
+
+    fn args(&self) -> &ComparableArgs {
+        self.args
     }
-    if !args.is_text() || has_several_heaps {
-        report.tables.push(ReportTable::new("heaps", heaps));
+
+    fn observer(&self) -> Result<Collections, Failure> {
+        Ok(Collections::new())
     }
-    args.print(&mut report, analyzed.outcome)
+
+    fn within(observer: Collections, range: TimeRange) -> Collections {
+        observer.within(range)
+    }
+
+    fn report<'a>(&self, analyzed: &'a Analyzed<Collections>) -> Result<Report<'a>, Failure> {
+        let args = &self.args.report;
+        let machine = &analyzed.machine;
+        let collections = &analyzed.observer;
+        let selection = args.selection(analyzed);
+        let rows = gcs(machine, collections, &selection);
+        let time = selected_time(analyzed);
+        let sums = gc_processes(machine, collections, &rows, &selection, time);
+        let heaps = gc_heaps(&rows);
+        let has_several_heaps = rows.iter().any(|row| row.collection().heaps.len() > 1);
+        let mut report = report("gc", analyzed);
+        report
+            .headline
+            .push(plural(rows.len() as u64, "collection", "collections"));
+        describe_pauses(&mut report, args, analyzed, &selection);
+        let missing = collections.missing(rows.iter().map(GcRow::collection));
+        report.add_missing(missing);
+        report.tables.push(ReportTable::new("collections", rows));
+        report
+            .tables
+            .push(ReportTable::new("pauses by process", sums));
+        // In text, the sums come first, and a single heap has the sizes of the collection.
+        if args.is_text() {
+            report.tables.reverse();
+        }
+        if !args.is_text() || has_several_heaps {
+            report.tables.push(ReportTable::new("heaps", heaps));
+        }
+        Ok(report)
+    }
 }
 
 /// Adds the pauses of the selected time, and the suspensions without a collection.

@@ -2,6 +2,7 @@
 
 mod activities;
 mod allocations;
+mod compare;
 mod cpu;
 mod faults;
 mod gc;
@@ -12,6 +13,7 @@ mod pool;
 mod processors;
 mod runtime;
 mod summary;
+mod summary_commands;
 mod waits;
 
 use clap::Subcommand;
@@ -52,13 +54,13 @@ enum Kind {
     Cpu(cpu::Args),
     /// Garbage collections: generation, reason, pauses, sizes of the heap.
     #[command(after_help = GC_HELP)]
-    Gc(ReportArgs),
+    Gc(compare::ComparableArgs),
     /// Allocations of .NET: types, bytes, stacks, large objects, survivors, pinned objects.
     #[command(after_help = ALLOCATIONS_HELP)]
     Allocations(allocations::Args),
     /// Methods that were compiled at run time: durations and optimization.
     #[command(after_help = JIT_HELP)]
-    Jit(ReportArgs),
+    Jit(compare::ComparableArgs),
     /// Exceptions of .NET: types, throwing methods, messages.
     #[command(after_help = EXCEPTIONS_HELP)]
     Exceptions(runtime::ExceptionArgs),
@@ -73,7 +75,7 @@ enum Kind {
     Loader(ReportArgs),
     /// Reads and writes of disks and files: bytes and latencies by process and path.
     #[command(after_help = IO_HELP, mut_arg("thread", hidden))]
-    Io(ReportArgs),
+    Io(compare::ComparableArgs),
     /// Hard faults: pages that were read from disks, by process and file.
     #[command(after_help = FAULTS_HELP, mut_arg("thread", hidden))]
     Faults(ReportArgs),
@@ -139,6 +141,7 @@ Framework 4.6, .NET Core and later.
 
 Examples:
   etlkit analyze gc trace.etl
+  etlkit analyze gc --compare before.etl after.etl
   etlkit analyze gc --format csv --process Orders trace.etl > collections.csv";
 
 const ALLOCATIONS_HELP: &str = "\
@@ -208,6 +211,7 @@ at most 1/32 above the real value.
 
 Examples:
   etlkit analyze io trace.etl
+  etlkit analyze io --compare before.etl --normalize after.etl
   etlkit analyze io --process Backup --from 2 --to 3 trace.etl";
 
 const FAULTS_HELP: &str = "\
@@ -324,7 +328,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Kind::Contention(args) => runtime::contention(args),
         Kind::Threadpool(args) => pool::threadpool(args.of_any_thread()?),
         Kind::Loader(args) => loader::loader(args),
-        Kind::Io(args) => io::io(args.of_any_thread()?),
+        Kind::Io(args) => io::io(args),
         Kind::Faults(args) => faults::faults(args.of_any_thread()?),
         Kind::Startup(args) => faults::startup(args),
         Kind::Network(args) => io::network(args.of_any_thread()?),

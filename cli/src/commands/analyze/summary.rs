@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use etl_analysis::behavior::hardware::Hardware;
-use etl_analysis::behavior::presence::{Presence, Subject};
+use etl_analysis::behavior::presence::Presence;
 use etl_analysis::profile::{IlMaps, Profile, ProfileOptions};
 use etl_analysis::{Machine, loss::LossKind, observers};
+use etl_events::contents::Contents;
 use etl_format::FileHeader;
 use etl_format::read::Part;
+use etl_tables::rows::contents::{event_kinds, failures};
 use etl_tables::rows::duration;
 use etl_tables::rows::summary::{facts as columns, methods, processes, subjects};
 use etl_tables::rows::usage::{Usage, UsageObserver, Usages};
 use etl_tables::{Cell, Column, Kind, Report, ReportTable};
 
-use super::{ReportArgs, cpu, report, selected_time};
+use super::{ReportArgs, cpu, report, selected_time, summary_commands};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::output;
 use crate::profile;
+use crate::schemas::SchemaArgs;
 use crate::symbols::SymbolArgs;
 
 /// Rows of each table in text, unless the user names another number.
@@ -31,6 +34,7 @@ observers! {
         presence: Presence,
         usage: UsageObserver,
         maps: Option<IlMaps>,
+        contents: Contents,
     }
 }
 
@@ -40,17 +44,21 @@ pub(super) struct Args {
     #[command(flatten)]
     symbols: SymbolArgs,
     #[command(flatten)]
+    schemas: SchemaArgs,
+    #[command(flatten)]
     pub report: ReportArgs,
 }
 
 pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let symbols = args.symbols.open()?;
+    let store = args.schemas.store(&args.report.recording.input)?;
     let args = args.report.of_any_thread()?;
     let analyzed = args.recording.analyze(|range| Observers {
         hardware: Hardware::new(),
         presence: Presence::default(),
         usage: UsageObserver::new(range),
         maps: symbols.maps(),
+        contents: Contents::new(store).within(range),
     })?;
     let machine = &analyzed.machine;
     let Observers {
@@ -58,34 +66,36 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         presence,
         usage,
         maps,
+        contents,
     } = &analyzed.observer;
     let options = profile::select(&args.recording, &analyzed, ProfileOptions::new());
     let profile = usage
         .samples
         .profile(machine, &symbols.apply(options, maps.as_ref()));
     symbols.note_missing();
-    let usages = usage.usages(machine, &profile, &args.selection(&analyzed));
+    let selection = args.selection(&analyzed);
+    let usages = usage.usages(machine, &profile, &selection);
     let mut report = report("summary", &analyzed);
     facts(&mut report, machine, &profile);
     report.headline = headline(machine, &analyzed.conditions, hardware, &profile);
     let time = selected_time(&analyzed);
     totals(&mut report, hardware, &usages, time);
     let processes = processes(machine, &usages, &profile, time);
+    let failures = failures(machine, contents, &selection);
+    let kinds = event_kinds(machine, contents, &selection);
+    let commands = summary_commands::commands(&analyzed.names, &kinds, &failures);
     report.tables.push(ReportTable::new("processes", processes));
     report.tables.push(ReportTable::new(
         "methods by CPU samples",
         methods(&profile),
     ));
+    report.tables.push(ReportTable::new("failures", failures));
+    report.tables.push(ReportTable::new("events", kinds));
     report
         .tables
         .push(ReportTable::new("what can be analysed", subjects(presence)));
-    for subject in Subject::ALL {
-        if presence.count(subject) == 0 {
-            report
-                .missing
-                .push(format!("{}: {}", subject.name(), subject.recorded_by()));
-        }
-    }
+    report.tables.push(ReportTable::new("more", commands));
+    report.missing = summary_commands::missing(presence);
     let mut max_rows = args.rows();
     if args.top.is_none() && args.is_text() {
         max_rows = Some(TOP);

@@ -9,23 +9,24 @@ use etl_tables::rows::profiles;
 use etl_tables::rows::thread_waits::{thread_waits, wait_reasons, wakers};
 use etl_tables::{Cell, Column, Report, ReportTable};
 
+use super::compare::{self, ComparableArgs, ReportKind};
 use super::cpu::{self, GroupBy};
-use super::{ReportArgs, report};
+use super::report;
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::profile::{ProfileRequest, Profiled};
-use crate::recording::RecordingArgs;
+use crate::recording::{Analyzed, RecordingArgs};
 use crate::symbols::SymbolArgs;
 
 /// The arguments about stacks.
 #[derive(Debug, clap::Args)]
 pub(super) struct StackArgs {
     /// Group waits by a part of their stacks
-    #[arg(long, value_enum, conflicts_with_all = ["tree", "focus"])]
+    #[arg(long, value_enum, conflicts_with_all = ["tree", "focus", "compare"])]
     group_by: Option<GroupBy>,
     /// Print the call tree of the waits
-    #[arg(long, conflicts_with = "focus")]
+    #[arg(long, conflicts_with_all = ["focus", "compare"])]
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of the time
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
@@ -35,10 +36,15 @@ pub(super) struct StackArgs {
     #[arg(long, requires = "tree", conflicts_with_all = ["focus", "group_by"])]
     unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "compare"
+    )]
     focus: Option<String>,
     #[command(flatten)]
-    symbols: SymbolArgs,
+    pub symbols: SymbolArgs,
 }
 
 impl StackArgs {
@@ -129,7 +135,7 @@ pub(super) struct WaitsArgs {
     #[arg(long)]
     ended_by: bool,
     #[command(flatten)]
-    report: ReportArgs,
+    report: ComparableArgs,
 }
 
 /// Prints threads, the longest waits first; or waits by their stacks.
@@ -141,14 +147,15 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
         );
     }
     if args.stacks.is_empty() {
-        return threads(&args.report);
+        return compare::print(&Threads { args: &args.report });
     }
     let stack = if args.ended_by {
         WaitStack::Ending
     } else {
         WaitStack::Waiting
     };
-    let recording = &args.report.recording;
+    let report_args = &args.report.report;
+    let recording = &report_args.recording;
     let Profiled { analyzed, profile } = args.stacks.profile(
         recording,
         |range| StackedWaits::new(stack).within(range),
@@ -162,30 +169,51 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
     };
     ensure_stacks(&mut report, &profile, missing);
     report.add_missing(analyzed.observer.waits().missing());
+    cpu::add_unnamed(&mut report, &profile, &args.stacks.symbols);
     report.tables.push(args.stacks.table(&profile)?);
-    args.report.print(&mut report, analyzed.outcome)
+    report_args.print(&mut report, analyzed.outcome)
 }
 
-/// Prints run and wait times by thread.
-fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|range| Waits::new().within(range))?;
-    let machine = &analyzed.machine;
-    let waits = &analyzed.observer;
-    let rows = thread_waits(machine, waits, &args.selection(&analyzed));
-    let reasons = wait_reasons(machine, waits, &rows);
-    let wakers = wakers(machine, &rows);
-    let mut report = report("waits", &analyzed);
-    report
-        .headline
-        .push(plural(rows.len() as u64, "thread ran", "threads ran"));
-    report.add_missing(waits.missing());
-    report.tables.push(ReportTable::new("threads", rows));
-    report
-        .tables
-        .push(ReportTable::new("waits by process and reason", reasons));
-    report.tables.push(ReportTable::new(
-        "waits by the thread that ended them",
-        wakers,
-    ));
-    args.print(&mut report, analyzed.outcome)
+/// Run and wait times by thread.
+struct Threads<'a> {
+    args: &'a ComparableArgs,
+}
+
+impl ReportKind for Threads<'_> {
+    type Observer = Waits;
+
+    fn args(&self) -> &ComparableArgs {
+        self.args
+    }
+
+    fn observer(&self) -> Result<Waits, Failure> {
+        Ok(Waits::new())
+    }
+
+    fn within(observer: Waits, range: TimeRange) -> Waits {
+        observer.within(range)
+    }
+
+    fn report<'a>(&self, analyzed: &'a Analyzed<Waits>) -> Result<Report<'a>, Failure> {
+        let machine = &analyzed.machine;
+        let waits = &analyzed.observer;
+        let selection = self.args.report.selection(analyzed);
+        let rows = thread_waits(machine, waits, &selection);
+        let reasons = wait_reasons(machine, waits, &rows);
+        let wakers = wakers(machine, &rows);
+        let mut report = report("waits", analyzed);
+        report
+            .headline
+            .push(plural(rows.len() as u64, "thread ran", "threads ran"));
+        report.add_missing(waits.missing());
+        report.tables.push(ReportTable::new("threads", rows));
+        report
+            .tables
+            .push(ReportTable::new("waits by process and reason", reasons));
+        report.tables.push(ReportTable::new(
+            "waits by the thread that ended them",
+            wakers,
+        ));
+        Ok(report)
+    }
 }

@@ -7,7 +7,7 @@ use etl_analysis::{Machine, Within};
 use etl_format::file_name;
 use etl_tables::{Cell, Column, Columns, Kind, Report, ReportTable, Row};
 
-use super::ListArgs;
+use super::{ListArgs, MissingLines};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
@@ -38,16 +38,8 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     if missing_count > 0 {
         outcome = outcome.max(Outcome::Findings);
     }
-    if args.missing {
-        let mut lines: BTreeSet<String> = BTreeSet::new();
-        for row in rows.iter().filter(|row| row.is_missing()) {
-            for path in [&row.server_path, &row.portable_server_path] {
-                if !path.is_empty() {
-                    lines.insert(format!("{path}\n"));
-                }
-            }
-        }
-        output::print(&lines.into_iter().collect::<String>())?;
+    if let Some(lines) = args.missing {
+        output::print(&missing_lines(args, lines, &rows))?;
         return Ok(outcome);
     }
     let mut report = report(&analyzed, symbolizer.paths(), args.symbols.is_asked());
@@ -68,6 +60,48 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     report.tables.push(ReportTable::new("", rows));
     args.format.print(&report, None)?;
     Ok(outcome)
+}
+
+/// The lines about the needed PDBs that are missing, each once.
+fn missing_lines(args: &ListArgs, form: MissingLines, rows: &[PdbRow]) -> String {
+    let mut lines: BTreeSet<String> = BTreeSet::new();
+    for row in rows.iter().filter(|row| row.is_missing()) {
+        match form {
+            MissingLines::Paths => lines.extend(row.server_paths().map(|path| format!("{path}\n"))),
+            MissingLines::Curl => {
+                let folder = args.symbols.folder();
+                for path in row.server_paths() {
+                    lines.insert(curl_lines(&args.server, &folder, path));
+                }
+            }
+            MissingLines::Symchk => lines.extend(row.symchk_line()),
+        }
+    }
+    lines.into_iter().collect()
+}
+
+/// The lines of a configuration of curl that download a file into a cache of symbols.
+fn curl_lines(server: &str, folder: &str, path: &str) -> String {
+    let server = server.trim_end_matches('/');
+    let url = curl_text(&format!("{server}/{path}"));
+    let output = curl_text(&format!("{folder}/{path}"));
+    format!("url = {url}\noutput = {output}\ncreate-dirs\n")
+}
+
+/// A value of a configuration of curl, in quotes.
+fn curl_text(value: &str) -> String {
+    let mut text = String::from("\"");
+    for character in value.chars() {
+        if matches!(character, '"' | '\\') {
+            text.push('\\');
+        }
+        // Names of PDBs come from the trace: a line break would be another option.
+        if !character.is_control() {
+            text.push(character);
+        }
+    }
+    text.push('"');
+    text
 }
 
 const MISSING: Column = Column::count("missing_pdbs", "Needed PDBs that are missing");
@@ -104,6 +138,11 @@ struct PdbRow {
     server_path: String,
     portable_server_path: String,
     image_server_path: String,
+}
+
+/// Whether a path on a server is below the folder of a cache: a trace could name a PDB `..`.
+fn is_below(path: &str) -> bool {
+    !path.is_empty() && !path.starts_with("..")
 }
 
 /// For what a PDB is needed.
@@ -152,6 +191,20 @@ impl PdbRow {
             portable_server_path: String::new(),
             image_server_path: String::new(),
         }
+    }
+
+    /// Its paths on a symbol server, as a Windows PDB and as a portable PDB.
+    fn server_paths(&self) -> impl Iterator<Item = &str> {
+        let paths = [&self.server_path, &self.portable_server_path].into_iter();
+        paths.map(String::as_str).filter(|path| is_below(path))
+    }
+
+    /// Its line in a manifest of `symchk`: the name, and GUID and age without separators.
+    fn symchk_line(&self) -> Option<String> {
+        let mut parts = self.server_paths().next()?.split('/');
+        let name = parts.next()?;
+        let identity = parts.next()?;
+        Some(format!("{name},{identity},1\n"))
     }
 
     /// Whether it names code of samples and stacks, or has the formats of messages.

@@ -2,17 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use etl_analysis::ProcessSelector;
 use etl_analysis::profile::{Profile, ProfileOptions, Weight};
 use etl_tables::rows::profile_changes::{ComparedPart, ProfileComparison};
-use etl_tables::{Cell, Column, Kind, Report};
+use etl_tables::{Cell, Column, Report};
 
 use super::{Args, GroupBy, describe, profile, time};
 use crate::Outcome;
+use crate::commands::analyze::compare::{ComparableArgs, ComparedNames, NORMALIZED, SCALED, WITH};
 use crate::commands::analyze::report;
 use crate::error::Failure;
-use crate::process_args::ProcessArgs;
-use crate::recording::Analyzed;
 
 pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     let part = match args.group_by {
@@ -25,62 +23,43 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
                 .hint("compare by method, module or process"));
         }
     };
-    let recording = &args.report.recording;
+    let ComparableArgs {
+        compare,
+        report: report_args,
+    } = &args.comparable;
+    let recording = &report_args.recording;
     let mut options = ProfileOptions::new();
     if args.idle {
         options = options.with_idle();
     }
-    // A program may have been renamed: each name has to be in one of the traces.
-    let selector = recording.processes.selector().with_any();
     let files = [PathBuf::from(before)];
+    let selector = compare.earlier_processes(&recording.processes);
     let earlier = profile(args, &files, selector.clone(), options.clone())?;
+    let names = ComparedNames::new(&selector, &earlier.analyzed);
+    let selector = recording.processes.selector().with_any();
     let later = profile(args, &recording.files, selector.clone(), options)?;
-    require_names(&selector, &earlier.analyzed, &later.analyzed)?;
-    let mut comparison = ProfileComparison::new(&earlier.profile, &later.profile);
-    if args.normalize {
+    names.require(&ComparedNames::new(&selector, &later.analyzed))?;
+    let renames = compare.renames();
+    let mut comparison = ProfileComparison::new(&earlier.profile, &later.profile).renamed(&renames);
+    if compare.normalize {
         comparison = comparison.scaled();
     }
     let mut report = report("cpu", &later.analyzed);
     describe(&mut report, &later.profile);
     describe_change(&mut report, before, &earlier.profile, &later.profile);
-    if args.normalize {
-        report
-            .headline
-            .push("the earlier trace is scaled to the time of this one".to_owned());
+    if compare.normalize {
+        report.headline.push(SCALED.to_owned());
     }
-    report.fact(NORMALIZED, Cell::Int(args.normalize.into()));
+    report.fact(NORMALIZED, Cell::Int(compare.normalize.into()));
     report.tables.push(comparison.table(part));
-    args.report.print(
+    report_args.print(
         &mut report,
         earlier.analyzed.outcome.max(later.analyzed.outcome),
     )
 }
 
-/// Fails if a selected process is in neither recording.
-fn require_names<A, B>(
-    selector: &ProcessSelector,
-    earlier: &Analyzed<A>,
-    later: &Analyzed<B>,
-) -> Result<(), Failure> {
-    // Ids that only events have are not known here, but each recording has a selected process.
-    let unknown = selector.unknown_names(&earlier.machine);
-    for name in selector.unknown_names(&later.machine) {
-        let is_name = etl_format::parse_number::<u32>(name).is_none();
-        if is_name && unknown.contains(&name) {
-            let files = [earlier.names.join(", "), later.names.join(", ")];
-            let message = format!("no process of the traces is {name:?}");
-            return Err(Failure::new(files.join(", "), message).hint(ProcessArgs::HINT));
-        }
-    }
-    Ok(())
-}
-
-const NORMALIZED: Column =
-    Column::count("normalized", "1 if the earlier recording is scaled, else 0");
-
 /// Adds the samples of the earlier recording, which is in `file`, and how they changed.
 fn describe_change(report: &mut Report<'_>, file: &Path, earlier: &Profile, later: &Profile) {
-    const WITH: Column = Column::new("compared_with", Kind::Text, "The earlier recording");
     const SAMPLES: Column = Column::count("samples_before", "Its selected samples");
     const CPU: Column = Column::micros("cpu_before_us", "Their time");
     let before = earlier.total();
