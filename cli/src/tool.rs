@@ -45,6 +45,8 @@ enum Command {
     /// Write profiles and packets for other programs: tables (Parquet, Arrow), flame graphs,
     /// speedscope, pprof, Firefox Profiler, Perfetto, pcapng.
     Export(Box<commands::export::Args>),
+    /// Pack, check and shorten data sets of `export parquet`.
+    Dataset(commands::dataset::Args),
     /// Find out which PDBs the names of native code need.
     Symbols(Box<commands::symbols::Args>),
     /// Check that a trace is complete: rundowns, symbols, losses.
@@ -88,6 +90,7 @@ impl Command {
             Command::Dump(args) => commands::dump::run(args),
             Command::Analyze(args) => commands::analyze::run(args),
             Command::Export(args) => commands::export::run(args),
+            Command::Dataset(args) => commands::dataset::run(args),
             Command::Symbols(args) => commands::symbols::run(args),
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),

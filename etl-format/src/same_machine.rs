@@ -123,3 +123,22 @@ pub(crate) fn unrelatable(header: &FileHeader) -> Option<&'static str> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_between_boots_is_stated_above_a_quarter_of_an_hour() {
+        let booted_at = |time: i64| FileHeader {
+            boot_time: FileTime::new(time),
+            ..FileHeader::new()
+        };
+        let first = booted_at(1_000);
+        let most = 15 * 60 * 10_000_000;
+        assert_eq!(time_between_boots(&first, &booted_at(1_000 + most)), None);
+        let more = booted_at(1_000 + most + 1);
+        assert_eq!(time_between_boots(&first, &more), Some(most as u64 + 1));
+        assert_eq!(time_between_boots(&booted_at(0), &more), None);
+    }
+}

@@ -67,7 +67,10 @@ pub use error::{Error, Result};
 pub use event::{Event, OwnedEvent};
 pub use selection::Selection;
 pub use subject::Subject;
-pub use trace::{Events, OpenOptions, OwnedEvents, Trace, from_bytes, from_reader, open, open_all};
+pub use trace::{
+    Events, NamedInput, NamedSource, OpenOptions, OwnedEvents, Trace, from_bytes, from_reader,
+    open, open_all,
+};
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -246,3 +246,34 @@ pub(crate) fn write(
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::symbol;
+
+    #[test]
+    fn symbol_has_the_names_of_its_form_and_the_version() {
+        let forms = [
+            "TaskStop",
+            "Task",
+            "Stop",
+            "Event7",
+            "TaskStop7",
+            "Task7",
+            "Stop7",
+        ];
+        assert_eq!(forms.len(), super::FORMS as usize);
+        for (form, expected) in forms.into_iter().enumerate() {
+            let code = super::FORMED + form as u32;
+            let with_version = format!("{expected}_V2");
+            assert_eq!(
+                symbol(code, "Task", "Stop", 7, 0).as_deref(),
+                Some(expected)
+            );
+            assert_eq!(symbol(code, "Task", "Stop", 7, 2), Some(with_version));
+        }
+        assert_eq!(symbol(super::OTHER, "Task", "Stop", 7, 0), None);
+        let after = super::FORMED + super::FORMS;
+        assert_eq!(symbol(after, "Task", "Stop", 7, 0), None);
+    }
+}

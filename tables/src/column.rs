@@ -2,7 +2,7 @@
 
 /// The version of the tables that this crate documents. It grows when a column changes its meaning
 /// or its type, or is removed; a new column does not change it.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// The type of a column. All numbers are signed, so that every engine reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -50,7 +50,7 @@ pub use error::{Error, Result};
 #[cfg(feature = "arrow")]
 pub use options::Options;
 #[cfg(feature = "arrow")]
-pub use reader::Reader;
+pub use reader::{Reader, for_each_batch};
 pub use report::{REPORT_VERSION, Report, ReportTable};
 pub use row::{Columns, Row};
 pub use selection::Selection;

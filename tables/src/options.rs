@@ -6,6 +6,7 @@ use etl_format::read::Limits;
 use etl_schema::store::SchemaStore;
 
 use crate::builder::Bounds;
+use crate::rows::traces::AboutFile;
 use crate::schema::Slot;
 use crate::{Error, Result};
 
@@ -28,6 +29,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) trace: String,
+    pub(crate) about: AboutFile,
     pub(crate) columns: Vec<String>,
     pub(crate) filter: Filter,
     pub(crate) events: Conditions,
@@ -50,6 +52,7 @@ impl Options {
     pub fn new(trace: impl Into<String>) -> Self {
         Options {
             trace: trace.into(),
+            about: AboutFile::default(),
             columns: Vec::new(),
             filter: Filter::default(),
             events: Conditions::default(),
@@ -59,6 +62,12 @@ impl Options {
             names: true,
             bounds: Self::BOUNDS,
         }
+    }
+
+    /// What the row of `traces` says of the file. Default: nothing.
+    #[must_use]
+    pub fn about(self, about: AboutFile) -> Self {
+        Options { about, ..self }
     }
 
     /// The columns that are made, in this order. Default: all columns, except the columns that the

@@ -43,6 +43,35 @@ pub struct Reader {
     _wanted: Arc<()>,
 }
 
+/// Passes the batches of a table of a trace to a function, on the thread of the caller: for systems
+/// without threads, such as WebAssembly. [`Reader::open`] describes the names of tables.
+///
+/// # Errors
+/// When the trace cannot be read, there is no such table or column, or the function fails.
+///
+/// ```
+/// use etl_tables::{Options, for_each_batch};
+///
+/// # let bytes = etl_events::testing::trace();
+/// let mut rows = 0;
+/// for_each_batch(bytes.as_slice(), "events", Options::new("trace.etl"), |batch| {
+///     rows += batch.num_rows();
+///     Ok(())
+/// })?;
+/// assert_eq!(rows, 5);
+/// # Ok::<(), etl_tables::Error>(())
+/// ```
+pub fn for_each_batch<S: Source>(
+    source: S,
+    table: &str,
+    options: Options,
+    mut use_batch: impl FnMut(RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let mut recorded = Recorded::open(source, options)?;
+    let plan = recorded.plan(table)?;
+    recorded.write(&plan, &mut use_batch)
+}
+
 /// A source that fails after the reader was dropped. Tables about the machine read the whole trace
 /// before their first row, so a batch that nobody receives would be too late to stop them.
 #[derive(Debug)]

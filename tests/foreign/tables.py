@@ -19,7 +19,7 @@ def lines(name):
 
 def table(name, columns):
     """The rows of a table."""
-    return duckdb.sql(f"SELECT {columns} FROM read_parquet('set/{name}/*/*.parquet')").fetchall()
+    return duckdb.sql(f"SELECT {columns} FROM read_parquet('set/{name}/*.parquet')").fetchall()
 
 
 def micros(text):
@@ -251,7 +251,7 @@ joined = [
 joined += [tuple(signed(a) for a in fields["Stack"]) for fields in raised("CLRStackWalk")]
 frames = {}
 for stack, address in duckdb.sql(
-    "SELECT stack_id, address FROM read_parquet('set/frames/*/*.parquet') ORDER BY stack_id, depth"
+    "SELECT stack_id, address FROM read_parquet('set/frames/*.parquet') ORDER BY stack_id, depth"
 ).fetchall():
     frames.setdefault(stack, []).append(address)
 same(

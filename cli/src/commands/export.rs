@@ -28,6 +28,11 @@ use crate::recording::RecordingArgs;
 use crate::sink::{Sink, SinkArgs};
 use crate::symbols::SymbolArgs;
 
+#[cfg(not(feature = "parquet"))]
+pub(super) use tables::missing as without_tables;
+#[cfg(feature = "parquet")]
+pub(super) use tables::open_dataset;
+
 /// Arguments of `etlkit export`.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]

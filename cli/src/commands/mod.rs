@@ -4,6 +4,7 @@ pub(crate) mod analyze;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod corpus;
+pub(crate) mod dataset;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod dump;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use etl_test_support::{needs, python, root};
+use serde_json::Value;
 
 use crate::common::{directory, etlkit, etlkit_bytes, large, names};
 use crate::failing_disks::limited;
@@ -79,11 +80,6 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
         .unwrap();
     fs::write(path.join("one").join(half), "half a file").unwrap();
     let name = entry.file_stem().unwrap().to_str().unwrap();
-    fs::write(
-        path.join(format!("one/events/trace={name}/part-7.parquet")),
-        "left over",
-    )
-    .unwrap();
     if !half.contains(name) {
         fs::write(path.join("one").join(half), &whole[half]).unwrap();
     }
@@ -104,7 +100,7 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
     let rest = files(&path.join("three"));
     let tables = |files: &BTreeMap<String, Vec<u8>>| {
         let mut files = files.clone();
-        files.retain(|name, _| !name.starts_with("_traces"));
+        files.retain(|name, _| !name.starts_with("_traces") && name != "views.sql");
         files
     };
     assert!(
@@ -141,6 +137,67 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
 }
 
 #[test]
+fn data_sets_are_packed_checked_and_shortened() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "tracelogging", &["--count", "3"]);
+    let made = etlkit(path, &["export", "parquet", "traces", "-o", "set"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let count = |table: &str| {
+        let names = files(&path.join("set")).into_keys();
+        let prefix = format!("set/{table}/");
+        names
+            .filter(|name| format!("set/{name}").starts_with(&prefix))
+            .count()
+    };
+    // One for each trace, and the columns.
+    assert_eq!(count("events"), 4);
+    assert_eq!(count("gcs"), 1);
+    let packed = etlkit(path, &["dataset", "compact", "set"]);
+    assert_eq!(packed.code, 0, "{}", packed.err);
+    assert_eq!(count("events"), 2);
+    let again = etlkit(path, &["dataset", "compact", "set", "--format", "json"]);
+    let report: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(report["written"], 0);
+
+    let checked = etlkit(path, &["dataset", "check", "set", "--format", "json"]);
+    let report: Value = serde_json::from_str(&checked.out).unwrap();
+    assert_eq!((checked.code, &report["traces"]), (0, &Value::from(3)));
+    let entries = fs::read_dir(path.join("set/_traces")).unwrap();
+    let mut traces: Vec<String> = entries
+        .map(|entry| entry.unwrap().path())
+        .map(|entry| entry.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    traces.sort();
+    let removed = etlkit(path, &["dataset", "remove", "set", &traces[0]]);
+    assert_eq!(removed.out, format!("{}: removed\n", traces[0]));
+    let unknown = etlkit(path, &["dataset", "remove", "set", &traces[0]]);
+    assert_eq!(unknown.code, 2);
+    assert!(
+        unknown.err.contains("the nearest name is"),
+        "{}",
+        unknown.err
+    );
+    assert_eq!(etlkit(path, &["dataset", "check", "set"]).code, 0);
+
+    let files = fs::read_dir(path.join("set/events")).unwrap();
+    for file in files {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let checked = etlkit(path, &["dataset", "check", "set"]);
+    assert_eq!(checked.code, 1);
+    let missing = format!("events: {} has 0 rows", traces[1]);
+    assert!(checked.out.contains(&missing), "{}", checked.out);
+    let other = etlkit(path, &["dataset", "check", "traces"]);
+    assert_eq!(other.code, 2);
+    assert!(
+        other.err.contains("this is not a data set"),
+        "{}",
+        other.err
+    );
+}
+
+#[test]
 fn events_can_be_apart_by_provider() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
@@ -160,7 +217,7 @@ fn events_can_be_apart_by_provider() {
     let all = files(&path.join("set"));
     assert!(
         all.keys()
-            .any(|name| name.contains("/provider=Contoso.Shop/part-0.parquet"))
+            .any(|name| name.contains("/provider=Contoso.Shop/"))
     );
 }
 
@@ -217,7 +274,7 @@ fn full_disk_is_reported_with_the_name_of_the_output() {
             &[
                 "export", "parquet", "t.etl", "-o", "set", "--tables", "events",
             ],
-            "set/events/trace=",
+            "set/events/",
         ),
     ] {
         let said = limited(here.path(), blocks, args);

@@ -149,3 +149,24 @@ fn put_items(chains: &mut Chains, data: &[u8], begin: usize, end: usize, out: &m
         put(out, flag_byte, &[flags]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::put_long_length;
+
+    #[test]
+    fn lengths_take_a_byte_as_long_as_they_fit() {
+        let bytes_of = |len: usize| {
+            let mut out = Vec::new();
+            put_long_length(&mut out, len, &mut None);
+            out
+        };
+        assert_eq!(bytes_of(7), [0]);
+        assert_eq!(bytes_of(21), [14]);
+        assert_eq!(bytes_of(22), [15, 0]);
+        assert_eq!(bytes_of(22 + 254), [15, 254]);
+        // A byte of 255 announces 16 bits.
+        assert_eq!(bytes_of(22 + 255), [15, 255, 21, 1]);
+        assert_eq!(bytes_of(0x1_0000), [15, 255, 0, 0, 0, 0, 1, 0]);
+    }
+}

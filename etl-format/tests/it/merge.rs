@@ -531,6 +531,8 @@ fn merge_keeps_the_headers_of_sessions_once() {
     let (first, _) = merged(&files[..2], Merger::new());
     let (staged, _) = merged(&[first, files[2].clone()], Merger::new());
     assert_eq!(header_ends(&staged), ends(&[30, 30, 20, 10]));
+    let (as_windows, _) = merged(&files, Merger::new().omit_headers());
+    assert_eq!(header_ends(&as_windows), ends(&[30]));
 }
 
 /// In passes, each timestamp is converted once, to the clock of the merged trace.

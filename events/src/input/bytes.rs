@@ -25,10 +25,16 @@ pub(super) const MAX_PIPE: u64 = 16 << 30;
 /// A pipe with more bytes must have a trace in so many first bytes.
 const BEGINNING: usize = 1 << 20;
 
+/// A reader that can seek, such as the file of a browser. Its traces may be used on any thread.
+pub trait ReadSeek: Read + Seek + Send + Sync {}
+impl<T: Read + Seek + Send + Sync> ReadSeek for T {}
+
 /// Opened bytes, packed or not.
 pub enum Bytes {
     /// All bytes, in a file or in memory.
     Whole(Spooled<File>),
+    /// A reader that can seek. A trace that is not packed is read from it piece by piece.
+    Seekable(Box<dyn ReadSeek>),
     /// A pipe, which is read front to back.
     Pipe(Box<dyn Read>),
 }
@@ -45,6 +51,7 @@ impl std::fmt::Debug for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Bytes::Whole(whole) => f.debug_tuple("Whole").field(whole).finish(),
+            Bytes::Seekable(_) => f.write_str("Seekable"),
             Bytes::Pipe(_) => f.write_str("Pipe"),
         }
     }
@@ -74,6 +81,15 @@ impl Bytes {
                     bytes: Bytes::Whole(whole),
                 })
             }
+            Bytes::Seekable(mut reader) => {
+                let mut head = Vec::new();
+                reader.rewind()?;
+                (&mut reader).take(len as u64).read_to_end(&mut head)?;
+                Ok(Peeked {
+                    head,
+                    bytes: Bytes::Seekable(reader),
+                })
+            }
             Bytes::Pipe(mut pipe) => {
                 let mut head = Vec::new();
                 (&mut pipe).take(len as u64).read_to_end(&mut head)?;
@@ -98,14 +114,18 @@ impl Bytes {
                 file.rewind()?;
                 Box::new(file)
             }
+            Bytes::Seekable(mut reader) => {
+                reader.rewind()?;
+                reader
+            }
             Bytes::Pipe(pipe) => pipe,
         })
     }
 
-    /// All bytes: in memory, or in a temporary file if a pipe has many.
+    /// All bytes: in memory, or in a temporary file if a pipe or another reader has many.
     ///
     /// # Errors
-    /// When they cannot be read or unpacked, and for a pipe with more than 16 GiB.
+    /// When they cannot be read or unpacked, and for more than 16 GiB of a pipe or another reader.
     pub fn whole(self) -> Result<Spooled<File>, Error> {
         self.whole_within(None)
     }
@@ -114,14 +134,14 @@ impl Bytes {
     pub(super) fn whole_within(self, limit: Option<u64>) -> Result<Spooled<File>, Error> {
         match self {
             Bytes::Whole(whole) => Ok(whole),
-            Bytes::Pipe(pipe) => spool(pipe, limit.unwrap_or(MAX_PIPE)),
+            other => spool(other.reader()?, limit.unwrap_or(MAX_PIPE)),
         }
     }
 
     /// Rejects a pipe whose first MiB has no trace, before the rest is read: the pipe may have no
     /// end (`< /dev/zero`).
     pub(super) fn ensure_trace(self) -> Result<Self, Error> {
-        if matches!(self, Bytes::Whole(_)) {
+        if !matches!(self, Bytes::Pipe(_)) {
             return Ok(self);
         }
         let Peeked { head, bytes } = self.peek(BEGINNING)?;

@@ -8,6 +8,7 @@ use etl_format::read::{FileSource, Source as _, Spooled};
 
 use super::ahead::Ahead;
 use super::any::{AnyBytes, AnySource};
+use super::bytes::ReadSeek;
 use super::handle::Handle;
 use super::map::Mapped;
 
@@ -50,11 +51,20 @@ impl Data {
         Ok(Data { content, ahead })
     }
 
+    /// The bytes of a reader that can seek, read in blocks.
+    pub fn of_reader(reader: Box<dyn ReadSeek>) -> io::Result<Self> {
+        let source = FileSource::new(Handle::Other(reader))?;
+        Ok(Data {
+            content: Content::File(source),
+            ahead: None,
+        })
+    }
+
     /// All bytes.
     pub fn into_mapped(self) -> io::Result<Mapped> {
         match self.content {
             Content::Bytes(mapped) => Ok(mapped),
-            Content::File(file) => Mapped::read(&file.into_inner().into_file()?),
+            Content::File(file) => file.into_inner().into_mapped(),
         }
     }
 

@@ -1,17 +1,30 @@
 //! A file that stays open, or that is opened for each read: a process may have only so many files
-//! open.
+//! open. In their place, another reader that can seek.
 
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::bytes::ReadSeek;
 use super::file::open_file;
+use super::map::Mapped;
 
 /// A file that is read.
-#[derive(Debug)]
 pub(super) enum Handle {
     Open(File),
     Closed(ClosedFile),
+    Other(Box<dyn ReadSeek>),
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Handle::Open(file) => f.debug_tuple("Open").field(file).finish(),
+            Handle::Closed(file) => f.debug_tuple("Closed").field(file).finish(),
+            Handle::Other(_) => f.write_str("Other"),
+        }
+    }
 }
 
 /// A file that is opened for each read.
@@ -73,19 +86,25 @@ impl ClosedFile {
 }
 
 impl Handle {
-    /// Closes the file at the path. Each read opens it again.
+    /// Closes the file at the path. Each read opens it again. Another reader stays open.
     pub fn closed(self, path: &Path) -> io::Result<Self> {
         match self {
             Handle::Open(file) => Ok(Handle::Closed(ClosedFile::new(&file, path)?)),
-            Handle::Closed(closed) => Ok(Handle::Closed(closed)),
+            other => Ok(other),
         }
     }
 
-    /// The open file.
-    pub fn into_file(self) -> io::Result<File> {
+    /// All bytes, in memory.
+    pub fn into_mapped(self) -> io::Result<Mapped> {
         match self {
-            Handle::Open(file) => Ok(file),
-            Handle::Closed(closed) => closed.open(),
+            Handle::Open(file) => Mapped::read(&file),
+            Handle::Closed(closed) => Mapped::read(&closed.open()?),
+            Handle::Other(mut reader) => {
+                let mut bytes = Vec::new();
+                reader.rewind()?;
+                reader.read_to_end(&mut bytes)?;
+                Ok(Mapped::from(bytes))
+            }
         }
     }
 }
@@ -94,6 +113,7 @@ impl Read for Handle {
     fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         match self {
             Handle::Open(file) => file.read(space),
+            Handle::Other(reader) => reader.read(space),
             Handle::Closed(closed) => {
                 let mut file = closed.open()?;
                 file.seek(SeekFrom::Start(closed.position))?;
@@ -109,6 +129,7 @@ impl Seek for Handle {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let closed = match self {
             Handle::Open(file) => return file.seek(to),
+            Handle::Other(reader) => return reader.seek(to),
             Handle::Closed(closed) => closed,
         };
         let position = match to {

@@ -42,7 +42,7 @@ mod unpack;
 mod unpacker;
 
 pub use any::{AnyBlock, AnySource};
-pub use bytes::Bytes;
+pub use bytes::{Bytes, ReadSeek};
 pub use error::{Error, OptionNames};
 pub use file::open_file;
 pub use head::Head;

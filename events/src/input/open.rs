@@ -6,7 +6,7 @@ use std::path::Path;
 use etl_format::read::{Limits, Options, Records, Source as _, Spooled, Trace};
 
 use super::any::AnySource;
-use super::bytes::Bytes;
+use super::bytes::{Bytes, ReadSeek};
 use super::data::Data;
 use super::error::Error;
 use super::file::open_file;
@@ -71,6 +71,31 @@ impl Input {
         Input::new(Bytes::Pipe(Box::new(reader)), "", options)
     }
 
+    /// Unpacks a reader that can seek if it is packed. A trace that is not packed is never in
+    /// memory as a whole.
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    ///
+    /// ```
+    /// use std::io::Cursor;
+    ///
+    /// use etl_events::input::{Input, InputOptions};
+    /// use etl_format::read::{Options, Order};
+    ///
+    /// let file = Cursor::new(etl_events::testing::trace());
+    /// let mut input = Input::from_seekable(file, &InputOptions::default())?;
+    /// let mut trace = input.trace(&Options::salvage())?;
+    /// assert!(trace.records(Order::Time)?.next_record()?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_seekable(
+        reader: impl ReadSeek + 'static,
+        options: &InputOptions,
+    ) -> Result<Self, Error> {
+        Input::new(Bytes::Seekable(Box::new(reader)), "", options)
+    }
+
     /// Unpacks bytes if they are packed.
     ///
     /// # Errors
@@ -87,7 +112,7 @@ impl Input {
     pub fn new(bytes: Bytes, name: &str, options: &InputOptions) -> Result<Self, Error> {
         let Unpacked { bytes, mut head } = options.unpacker.open(bytes)?;
         let limit = options.unpacker.max_unpacked;
-        let is_whole = matches!(bytes, Bytes::Whole(_));
+        let is_whole = !matches!(bytes, Bytes::Pipe(_));
         let is_temporary = !is_whole || head.from.is_some() || head.conversion.is_some();
         // Unpacked input has limits of its own.
         let bytes = if head.from.is_none() {
@@ -95,8 +120,10 @@ impl Input {
         } else {
             bytes
         };
-        let whole = bytes.whole_within(limit)?;
-        let mut data = Data::new(whole, options.max_mapped)?;
+        let mut data = match bytes {
+            Bytes::Seekable(reader) => Data::of_reader(reader)?,
+            bytes => Data::new(bytes.whole_within(limit)?, options.max_mapped)?,
+        };
         if head.from.is_some() {
             // Only here the error can name what the trace was unpacked from.
             Records::stream(data.source_now(), &Options::salvage())

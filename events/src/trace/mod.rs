@@ -9,6 +9,6 @@ mod pass;
 mod query;
 
 pub use events::Events;
-pub use opened::Trace;
-pub use options::{OpenOptions, from_bytes, from_reader, open, open_all};
+pub use opened::{NamedSource, Trace};
+pub use options::{NamedInput, OpenOptions, from_bytes, from_reader, open, open_all};
 pub use owned::OwnedEvents;

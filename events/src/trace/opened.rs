@@ -6,7 +6,21 @@ use etl_format::{Clock, FileTime};
 use super::events::Events;
 use super::files::Files;
 use crate::Result;
+use crate::eventpipe::ConversionReport;
+use crate::input::AnySource;
 use crate::survey::Survey;
+
+/// The bytes of a file of a trace.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NamedSource<'t> {
+    /// The name of the file; empty for bytes and pipes.
+    pub name: String,
+    /// How the file was converted, if it is an EventPipe stream.
+    pub conversion: Option<ConversionReport>,
+    /// The bytes.
+    pub source: AnySource<'t>,
+}
 
 /// An opened trace: one file, or several files as one recording.
 ///
@@ -61,6 +75,33 @@ impl Trace {
             summaries.push(Survey::of(&mut trace, settings.store.clone(), |_| {})?);
         }
         Ok(summaries)
+    }
+
+    /// The bytes of the files, unpacked, with their names: for a verifier, an analysis, or another
+    /// reader of the same files.
+    ///
+    /// ```
+    /// use etl_analysis::{Analysis, Recording};
+    ///
+    /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
+    /// let mut files = Vec::new();
+    /// for file in trace.sources() {
+    ///     files.push((file.source, file.name));
+    /// }
+    /// let machine = Analysis::new().run(&mut Recording::open(files)?, &mut ())?;
+    /// assert_eq!(machine.processes().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sources(&mut self) -> Vec<NamedSource<'_>> {
+        let mut sources = Vec::new();
+        for file in &mut self.files.files {
+            sources.push(NamedSource {
+                name: file.name.clone(),
+                conversion: file.input.head().conversion.clone(),
+                source: file.input.source(),
+            });
+        }
+        sources
     }
 
     /// The names of the files; empty names for bytes and pipes.

@@ -86,6 +86,27 @@ pub fn from_reader(reader: impl Read + 'static) -> Result<Trace> {
     OpenOptions::new().from_reader(reader)
 }
 
+/// An input of a recording of several, with its name.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NamedInput {
+    /// The name, which events and errors have: as a file has its path.
+    pub name: String,
+    /// The input.
+    pub input: Input,
+}
+
+impl NamedInput {
+    /// An input with this name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, input: Input) -> Self {
+        NamedInput {
+            name: name.into(),
+            input,
+        }
+    }
+}
+
 /// How a trace is opened. The default skips damaged regions, uses one thread and all tables of
 /// schemas, and reads the names of processes and threads.
 ///
@@ -243,6 +264,36 @@ impl OpenOptions {
     /// As [`open`].
     pub fn from_reader(&self, reader: impl Read + 'static) -> Result<Trace> {
         self.open_input(Input::from_reader(reader, &self.input)?)
+    }
+
+    /// Opens several inputs as one recording.
+    ///
+    /// # Errors
+    /// When one is not a trace. The error names it.
+    ///
+    /// ```
+    /// use etl_events::input::{Input, InputOptions};
+    /// use etl_events::{NamedInput, OpenOptions};
+    ///
+    /// # let (kernel, user) = (etl_events::testing::trace(), etl_events::testing::trace());
+    /// let options = InputOptions::default();
+    /// let inputs = [
+    ///     NamedInput::new("kernel.etl", Input::from_bytes(kernel, &options)?),
+    ///     NamedInput::new("user.etl", Input::from_bytes(user, &options)?),
+    /// ];
+    /// let mut trace = OpenOptions::new().open_inputs(inputs)?;
+    /// let first = trace.events().next()?.and_then(|event| event.file().map(str::to_owned));
+    /// assert_eq!(first.as_deref(), Some("kernel.etl"));
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
+    pub fn open_inputs(&self, inputs: impl IntoIterator<Item = NamedInput>) -> Result<Trace> {
+        let mut files = Vec::new();
+        for NamedInput { name, input } in inputs {
+            let file = TraceFile::new(name.clone(), input, &self.settings)
+                .map_err(|error| Error::in_file(Path::new(&name), error))?;
+            files.push(file);
+        }
+        Ok(Trace::new(Files::new(files, self.settings.clone())))
     }
 
     fn open_input(&self, input: Input) -> Result<Trace> {

@@ -69,6 +69,7 @@ impl Etw<'_> {
             })?);
         }
         let merged = Merger::new()
+            .omit_headers()
             .compress(compressor)
             .made_at(FileTime::new(self.clock.filetime(at)))
             .on_record(|record, timestamp, insertions| match &mut identifier {

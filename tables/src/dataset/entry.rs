@@ -1,5 +1,6 @@
 //! The entries of a data set: one for each of its traces.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::failed;
-use super::files::word;
+use super::layout::word;
 use crate::{Error, Result};
 
 /// The folder of entries. Engines ignore names that begin with an underscore.
@@ -79,6 +80,8 @@ pub(super) struct Entry {
     pub selection: String,
     /// The tables that are complete.
     pub tables: Vec<String>,
+    /// The rows of its tables, by the folder of the table; tables without rows are left out.
+    pub rows: BTreeMap<String, u64>,
     /// The version of the tables.
     pub schema: u32,
 }
@@ -91,6 +94,7 @@ impl Entry {
             hash: hash.to_string(),
             selection: selection.to_owned(),
             tables: Vec::new(),
+            rows: BTreeMap::new(),
             schema: crate::SCHEMA_VERSION,
         }
     }
@@ -108,9 +112,14 @@ impl Entry {
 
     /// Makes the announced entry the entry of its trace.
     pub fn complete(&self, root: &Path) -> Result<()> {
-        let path = root.join(FOLDER).join(format!("{}.json", self.trace));
+        let path = path(root, &self.trace);
         fs::rename(announced_path(root, &self.trace), &path).map_err(|error| failed(&path, error))
     }
+}
+
+/// The path of an entry.
+pub(super) fn path(root: &Path, trace: &str) -> PathBuf {
+    root.join(FOLDER).join(format!("{trace}.json"))
 }
 
 /// The path of an entry whose files are not complete.
@@ -121,10 +130,10 @@ pub(super) fn announced_path(root: &Path, trace: &str) -> PathBuf {
 /// The name of a trace: the stem of its file, and the hash or its beginning.
 pub(super) fn trace_name(file: &str, hash: &str) -> String {
     let name = etl_format::file_name(file);
-    let stem = match name.to_ascii_lowercase().find(".etl") {
-        Some(end) => name.get(..end).unwrap_or(name),
-        None => name,
-    };
+    let lower = name.to_ascii_lowercase();
+    let ends = [".etl", ".nettrace"].map(|extension| lower.find(extension));
+    let end = ends.into_iter().flatten().min();
+    let stem = end.and_then(|end| name.get(..end)).unwrap_or(name);
     format!("{}-{hash}", word(stem))
 }
 

@@ -17,8 +17,12 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::{Hash, failed};
+use super::failed;
+use super::layout::{SCHEMA_FILE, part_name, partition};
 use crate::{Error, Result};
+
+/// The key of the traces of a file in its metadata: their rows by their names, as JSON.
+pub(super) const TRACES_KEY: &str = "etlkit.traces";
 
 /// The most files that are open at a time; systems allow about a thousand for a process.
 const MAX_OPEN: usize = 64;
@@ -32,10 +36,6 @@ const OTHERS: &str = "(other providers)";
 const OTHER_PROVIDER: &str = "other_provider";
 /// The most rows of a group; batches are not larger.
 const GROUP: usize = 1 << 16;
-/// The most characters of a name.
-const MAX_WORD: usize = 100;
-/// Bytes of a value in the name of a partition: file systems allow 255 for the whole name.
-const MAX_PARTITION: usize = 200;
 
 /// How pages are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,64 +62,6 @@ impl Codec {
     }
 }
 
-/// A value as the name of a partition, which engines decode. Other characters than plain ones are
-/// percent signs and the numbers of their bytes, as in Hive.
-fn partition(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        let start = out.len();
-        if is_plain(c) {
-            out.push(c);
-        } else {
-            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        // The hash distinguishes long names with the same beginning.
-        if out.len() > MAX_PARTITION {
-            out.truncate(start);
-            return format!("{out}-{}", Hash::of(text.as_bytes()).short());
-        }
-    }
-    // Windows drops a dot at the end.
-    match out.strip_suffix('.') {
-        Some(rest) => format!("{rest}%2E"),
-        None => out,
-    }
-}
-
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "._-".contains(c)
-}
-
-/// A text as the name of a folder, with underscores instead of characters that are not plain.
-pub(super) fn word(text: &str) -> String {
-    let mut word = String::new();
-    for c in text.chars().take(MAX_WORD) {
-        word.push(if is_plain(c) { c } else { '_' });
-    }
-    if word.trim_matches('.').is_empty() {
-        "_".to_owned()
-    } else {
-        word
-    }
-}
-
-/// The name of the folder of the events of one kind. A hash distinguishes long names with the same
-/// beginning.
-pub(super) fn typed_folder(table: &str) -> String {
-    let folder = word(table);
-    match table.chars().nth(MAX_WORD) {
-        Some(_) => format!("{folder}-{}", Hash::of(table.as_bytes()).short()),
-        None => folder,
-    }
-}
-
-/// The name of a file of a table.
-fn part_name(number: usize) -> String {
-    format!("part-{number}.parquet")
-}
-
 /// A table that is written.
 #[derive(Default)]
 struct Table {
@@ -136,6 +78,7 @@ struct Writer {
     to: ArrowWriter<BufWriter<File>>,
     /// Its final path in the data set, for errors.
     path: PathBuf,
+    rows: u64,
 }
 
 impl Writer {
@@ -145,7 +88,7 @@ impl Writer {
     }
 }
 
-fn unwritten(path: &Path, error: ParquetError) -> Error {
+pub(super) fn unwritten(path: &Path, error: ParquetError) -> Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => failed(path, *error),
@@ -153,6 +96,56 @@ fn unwritten(path: &Path, error: ParquetError) -> Error {
         },
         error => error.into(),
     }
+}
+
+/// How the files of a data set are written, with these pairs in their metadata.
+pub(super) fn properties(codec: Codec) -> WriterProperties {
+    let version = crate::SCHEMA_VERSION.to_string();
+    let keys = vec![KeyValue::new("etlkit.schema".to_owned(), version)];
+    let mut properties = WriterProperties::builder()
+        .set_compression(codec.compression())
+        .set_created_by("etlkit".to_owned())
+        .set_max_row_group_row_count(Some(GROUP))
+        .set_key_value_metadata(Some(keys));
+    // The values of these columns grow from row to row.
+    for column in ["sequence", "time", "filetime"] {
+        let path = ColumnPath::from(column);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
+}
+
+/// Rows by the names of their traces, as the metadata of a file.
+pub(super) fn traces_of(rows: &BTreeMap<String, u64>) -> Result<KeyValue> {
+    let text = serde_json::to_string(rows).map_err(|error| ParquetError::External(error.into()))?;
+    Ok(KeyValue::new(TRACES_KEY.to_owned(), text))
+}
+
+/// Writes a file without rows into the folder of a table, so that engines find its columns.
+pub(super) fn write_schema(root: &Path, table: &str, schema: &SchemaRef) -> Result<()> {
+    let folder = root.join(table);
+    let path = folder.join(SCHEMA_FILE);
+    let unfinished = folder.join(format!(".{SCHEMA_FILE}"));
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+    let file = File::create(&unfinished).map_err(|error| failed(&unfinished, error))?;
+    let properties = properties(Codec::None);
+    let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties));
+    let closed = writer.and_then(ArrowWriter::close);
+    let closed = closed.map_err(|error| unwritten(&path, error));
+    let renamed =
+        closed.and_then(|_| fs::rename(&unfinished, &path).map_err(|error| failed(&path, error)));
+    if renamed.is_err() {
+        // The error of writing it is more important.
+        let _ = fs::remove_file(&unfinished);
+    }
+    renamed
+}
+
+/// Whether a folder has the file of the columns of its table.
+pub(super) fn has_schema(folder: &Path) -> bool {
+    folder.join(SCHEMA_FILE).is_file()
 }
 
 /// The files of one trace.
@@ -163,54 +156,39 @@ pub(super) struct Files {
     folder: PathBuf,
     trace: String,
     properties: WriterProperties,
+    /// The tables by their folders.
     tables: BTreeMap<String, Table>,
     /// The partitions that have files of their own.
     partitions: BTreeSet<String>,
     open: usize,
     uses: u64,
-    rows: u64,
+    /// Rows by table.
+    rows: BTreeMap<String, u64>,
     bytes: u64,
 }
 
 impl Files {
-    pub fn new(root: &Path, folder: &Path, trace: &str, codec: Codec, hash: &Hash) -> Self {
-        let version = crate::SCHEMA_VERSION.to_string();
-        let keys = vec![
-            KeyValue::new("etlkit.schema".to_owned(), version),
-            KeyValue::new("etlkit.trace.sha256".to_owned(), hash.to_string()),
-        ];
-        let mut properties = WriterProperties::builder()
-            .set_compression(codec.compression())
-            .set_created_by("etlkit".to_owned())
-            .set_max_row_group_row_count(Some(GROUP))
-            .set_key_value_metadata(Some(keys));
-        // The values of these columns grow from row to row.
-        for column in ["sequence", "time", "filetime"] {
-            let path = ColumnPath::from(column);
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-        }
+    pub fn new(root: &Path, folder: &Path, trace: &str, codec: Codec) -> Self {
         Files {
             root: root.to_owned(),
             folder: folder.to_owned(),
             trace: trace.to_owned(),
-            properties: properties.build(),
+            properties: properties(codec),
             tables: BTreeMap::new(),
             partitions: BTreeSet::new(),
             open: 0,
             uses: 0,
-            rows: 0,
+            rows: BTreeMap::new(),
             bytes: 0,
         }
     }
 
-    /// The paths of all files so far, in the data set.
+    /// The paths of all files so far, from the folder of the data set.
     pub fn paths(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
-        for (key, table) in &self.tables {
+        for (folder, table) in &self.tables {
             for part in 0..table.parts {
-                paths.push(self.root.join(key).join(part_name(part)));
+                paths.push(Path::new(folder).join(part_name(&self.trace, part)));
             }
         }
         paths
@@ -221,16 +199,9 @@ impl Files {
         &self.trace
     }
 
-    /// Adds a table, so that it has a file even without rows.
-    pub fn table(&mut self, name: &str, schema: &SchemaRef) -> Result<()> {
-        let projection = Projection::without(schema, &["trace"]);
-        self.writer(name, "", projection.schema)?;
-        Ok(())
-    }
-
-    /// Writes a batch as a group of rows; the column `trace` is the name of the folder.
+    /// Writes a batch as a group of rows.
     pub fn write(&mut self, name: &str, batch: &RecordBatch) -> Result<()> {
-        self.group(name, "", &["trace"], batch)
+        self.group(name, "", &[], batch)
     }
 
     /// Writes the rows of each value of a column to a file of its own, and the rows of values after
@@ -264,14 +235,14 @@ impl Files {
                 continue;
             }
             let selected = take(batch, &UInt32Array::from(rows))?;
-            self.group(name, &partition, &["trace", column], &selected)?;
+            self.group(name, &partition, &[column], &selected)?;
         }
         if !others.is_empty() {
             others.sort_unstable();
             let selected = take(batch, &UInt32Array::from(others))?;
             let selected = renamed(&selected, column, OTHER_PROVIDER)?;
             let partition = format!("{column}={}", partition(OTHERS));
-            self.group(name, &partition, &["trace"], &selected)?;
+            self.group(name, &partition, &[], &selected)?;
         }
         Ok(())
     }
@@ -295,18 +266,26 @@ impl Files {
         left_out: &[&str],
         batch: &RecordBatch,
     ) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let rows = batch.num_rows() as u64;
         let projection = Projection::without(&batch.schema(), left_out);
         let batch = batch.project(&projection.indices)?;
         let writer = self.writer(name, partition, projection.schema)?;
         let written = writer.to.write(&batch).and_then(|()| writer.to.flush());
         written.map_err(|error| writer.unwritten(error))?;
-        self.rows += batch.num_rows() as u64;
+        writer.rows += rows;
+        *self.rows.entry(name.to_owned()).or_default() += rows;
         Ok(())
     }
 
     /// The open file of a table. If too many files are open, closes the least recently used one.
     fn writer(&mut self, name: &str, partition: &str, schema: SchemaRef) -> Result<&mut Writer> {
-        let key = format!("{name}/trace={}/{partition}", self.trace);
+        let key = match partition {
+            "" => name.to_owned(),
+            partition => format!("{name}/{partition}"),
+        };
         let is_open = match self.tables.get(&key) {
             Some(table) => table.writer.is_some(),
             None => false,
@@ -321,7 +300,7 @@ impl Files {
             Some(writer) => Ok(writer),
             closed => {
                 let folder = self.folder.join(&key);
-                let part = part_name(table.parts);
+                let part = part_name(&self.trace, table.parts);
                 let path = self.root.join(key).join(&part);
                 let file =
                     fs::create_dir_all(&folder).and_then(|()| File::create(folder.join(part)));
@@ -331,7 +310,8 @@ impl Files {
                 let properties = self.properties.clone();
                 let to = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties))
                     .map_err(|error| unwritten(&path, error))?;
-                Ok(closed.insert(Writer { to, path }))
+                let rows = 0;
+                Ok(closed.insert(Writer { to, path, rows }))
             }
         }
     }
@@ -341,7 +321,7 @@ impl Files {
         let tables = self.tables.values_mut();
         let open = tables.filter(|table| table.writer.is_some());
         if let Some(oldest) = open.min_by_key(|table| table.used) {
-            self.bytes += close(oldest.writer.take())?;
+            self.bytes += close(&self.trace, oldest.writer.take())?;
             self.open -= 1;
         }
         Ok(())
@@ -350,28 +330,31 @@ impl Files {
     /// Closes all files; returns their sizes.
     pub fn finish(&mut self) -> Result<Totals> {
         for table in self.tables.values_mut() {
-            self.bytes += close(table.writer.take())?;
+            self.bytes += close(&self.trace, table.writer.take())?;
         }
         self.open = 0;
         Ok(Totals {
-            rows: self.rows,
+            rows: std::mem::take(&mut self.rows),
             bytes: self.bytes,
         })
     }
 }
 
 /// The sizes of all files.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Totals {
-    pub rows: u64,
+    /// Rows by table.
+    pub rows: BTreeMap<String, u64>,
     pub bytes: u64,
 }
 
 /// Closes a file; returns its size.
-fn close(writer: Option<Writer>) -> Result<u64> {
+fn close(trace: &str, writer: Option<Writer>) -> Result<u64> {
     let Some(mut writer) = writer else {
         return Ok(0);
     };
+    let rows = BTreeMap::from([(trace.to_owned(), writer.rows)]);
+    writer.to.append_key_value_metadata(traces_of(&rows)?);
     let finished = writer.to.finish();
     finished.map_err(|error| writer.unwritten(error))?;
     Ok(writer.to.bytes_written() as u64)
@@ -424,30 +407,4 @@ fn renamed(batch: &RecordBatch, column: &str, name: &str) -> Result<RecordBatch>
 /// Some rows of a batch.
 fn take(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
     Ok(arrow_select::take::take_record_batch(batch, rows)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn partitions_have_names_that_are_values_again() {
-        for (value, name) in [
-            ("Contoso.Shop_1-2", "Contoso.Shop_1-2"),
-            ("KernelTraceControl/ImageID", "KernelTraceControl%2FImageID"),
-            ("50% {a=b}", "50%25%20%7Ba%3Db%7D"),
-            ("\u{e9}.", "%C3%A9%2E"),
-        ] {
-            assert_eq!(partition(value), name);
-        }
-    }
-
-    #[test]
-    fn long_names_are_distinct() {
-        let long = |last: &str| "\u{e9}".repeat(150) + last;
-        assert_ne!(partition(&long("a")), partition(&long("b")));
-        assert!(partition(&long("a")).len() < 220);
-        assert_ne!(typed_folder(&long("a")), typed_folder(&long("b")));
-        assert_eq!(typed_folder(&"a".repeat(MAX_WORD)), "a".repeat(MAX_WORD));
-    }
 }

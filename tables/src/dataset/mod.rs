@@ -1,33 +1,46 @@
 //! Data sets: folders of Parquet files with the tables of many traces.
 //!
-//! A file is `TABLE/trace=STEM-HASH/part-0.parquet`, a partition in the layout of Hive: the column
-//! `trace` is the name of the folder. A trace is written to a separate folder first and moved to
-//! its final folders when it is complete; its entry in `_traces` comes last. One process writes to
-//! a data set at a time. The next one removes what a killed process left.
+//! A file is `TABLE/STEM-HASH.parquet` with the rows of one trace, or `TABLE/packed.HASH.parquet`
+//! with the rows of several ([`Dataset::compact`]). The column `trace` distinguishes them. Tables
+//! without rows have no file but `TABLE/schema.parquet`, which each table has, so that engines find
+//! its columns. A trace is written to a separate folder first and moved to its final folders when it
+//! is complete; its entry in `_traces` comes last. One process writes to a data set at a time. The
+//! next one removes what a killed process left.
 
+mod check;
+mod compact;
 mod entry;
 mod files;
+mod journal;
+mod layout;
 mod lock;
+mod remove;
+mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use etl_format::read::{Damage, Source};
 
 use crate::options::Options;
 use crate::recorded::Recorded;
+use crate::rows::traces::AboutFile;
 use crate::tables::{self, EVENTS, Table};
 use crate::{Error, Result};
 
+pub use check::{Checked, Problem};
+pub use compact::{Compacted, Packing};
 use entry::Entry;
 pub use entry::{Hash, hash};
 pub use files::Codec;
 use files::{Files, Totals};
 use lock::Lock;
+use remove::remove_incomplete;
 
 /// The folder of traces that are not complete.
 const UNFINISHED: &str = ".unfinished";
@@ -50,7 +63,7 @@ const TYPED: &str = "typed";
 /// if let Added::Written { rows, .. } = added {
 ///     println!("{rows} rows");
 /// }
-/// dataset.finish();
+/// dataset.finish()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -63,6 +76,8 @@ pub struct Dataset {
     selection: String,
     entries: Vec<Entry>,
     names: Arc<Mutex<Names>>,
+    /// The tables whose columns have a file.
+    described: Arc<Mutex<BTreeSet<String>>>,
     lock: Arc<Lock>,
 }
 
@@ -114,6 +129,7 @@ impl Dataset {
 
     fn open_locked(root: PathBuf, lock: Lock) -> Result<Self> {
         remove(&root.join(UNFINISHED))?;
+        journal::recover(&root)?;
         let entries = entry::read_all(&root)?;
         for trace in entry::announced(&root)? {
             let entry = entries.iter().find(|entry| entry.trace == trace);
@@ -132,6 +148,7 @@ impl Dataset {
             selection: String::new(),
             entries,
             names: Arc::new(Mutex::new(names)),
+            described: Arc::default(),
             lock: Arc::new(lock),
         })
     }
@@ -251,7 +268,7 @@ impl Dataset {
         entry::trace_name(file, &all)
     }
 
-    /// Adds the tables of a trace that are not there yet. `file` is the name of its file. Several
+    /// Adds the tables of a trace that are not there yet. `file` is the path of its file. Several
     /// threads may add different traces.
     ///
     /// # Errors
@@ -273,14 +290,25 @@ impl Dataset {
         if missing.is_empty() {
             return Ok(Added::Known);
         }
+        let about = AboutFile {
+            path: file.to_owned(),
+            size_bytes: source.size(),
+            sha256: hash.to_string(),
+        };
+        let options = options.about(about);
         let trace = entry.trace.clone();
         let folder = self.unfinished().join(&trace);
         remove(&folder)?;
-        let mut files = Files::new(&self.root, &folder, &trace, self.codec, hash);
+        let mut files = Files::new(&self.root, &folder, &trace, self.codec);
         let written = self.write(source, options, &missing, &mut files);
         let written = written.and_then(|damage| {
             let totals = files.finish()?;
-            self.move_files(&folder, &mut entry, missing, &files.paths())?;
+            let new = NewTables {
+                names: missing,
+                rows: totals.rows.clone(),
+                files: files.paths(),
+            };
+            self.move_files(&folder, &mut entry, new)?;
             Ok(WrittenTables { totals, damage })
         });
         // An error of the trace is more important than an error of removing the folder.
@@ -289,34 +317,30 @@ impl Dataset {
         removed?;
         Ok(Added::Written {
             trace,
-            rows: totals.rows,
+            rows: totals.rows.values().sum(),
             bytes: totals.bytes,
             damage,
         })
     }
 
     /// Moves the tables of a trace from its unfinished folder to their final folders, and adds them
-    /// to its entry once all `files` are there. After an error the data set has none of them.
-    fn move_files(
-        &self,
-        folder: &Path,
-        entry: &mut Entry,
-        new: Vec<String>,
-        files: &[PathBuf],
-    ) -> Result<()> {
+    /// to its entry once all files are there. After an error the data set has none of them.
+    fn move_files(&self, folder: &Path, entry: &mut Entry, new: NewTables) -> Result<()> {
         let had_tables = entry.tables.len();
         // A table in another layout replaces the old one.
-        entry
-            .tables
-            .retain(|old| !new.iter().any(|new| table_of(new) == table_of(old)));
+        let is_replaced = |old: &String| new.names.iter().any(|new| table_of(new) == table_of(old));
+        entry.tables.retain(|old| !is_replaced(old));
         if entry.tables.len() < had_tables {
+            entry.rows.retain(|table, _| is_among(table, &entry.tables));
             entry.announce(&self.root)?;
             entry.complete(&self.root)?;
+            self.remove_tables(&entry.trace, &new.names)?;
         }
         let kept = (had_tables > 0).then(|| entry.clone());
-        entry.tables.extend(new);
+        entry.tables.extend(new.names);
+        entry.rows.extend(new.rows);
         entry.announce(&self.root)?;
-        let moved = self.move_all(folder, files);
+        let moved = move_all(folder, &self.root, &new.files);
         let completed = moved.and_then(|()| entry.complete(&self.root));
         if completed.is_err() {
             remove_incomplete(&self.root, &entry.trace, kept.as_ref())?;
@@ -324,31 +348,49 @@ impl Dataset {
         completed
     }
 
-    fn move_all(&self, folder: &Path, files: &[PathBuf]) -> Result<()> {
-        if !files.is_empty() {
-            let tables = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
-            for table in tables {
-                let table = table.map_err(|error| failed(folder, error))?;
-                self.move_table(&table.path(), Path::new(&table.file_name()))?;
-            }
-        }
-        for file in files {
-            fs::symlink_metadata(file).map_err(|error| failed(file, error))?;
-        }
-        Ok(())
-    }
-
-    /// Removes the folder of unfinished traces, if it is empty; if the data set has no trace, also
-    /// the files that are about the data set. Call it once all traces were added.
-    pub fn finish(&self) {
+    /// Writes `views.sql`, and removes the folder of unfinished traces, if it is empty; if the data
+    /// set has no trace, also the files that are about the data set. Call it once all traces were
+    /// added.
+    ///
+    /// # Errors
+    /// When `views.sql` cannot be written.
+    pub fn finish(&self) -> Result<()> {
         // A folder that is not empty stays.
         let _ = fs::remove_dir(self.unfinished());
-        if let Ok(entries) = entry::read_all(&self.root)
-            && entries.is_empty()
-        {
+        if entry::read_all(&self.root)?.is_empty() {
             let _ = fs::remove_dir(self.root.join(entry::FOLDER));
+            self.remove_descriptions();
             self.lock.remove();
+            return Ok(());
         }
+        views::write(&self.root)
+    }
+
+    /// Removes the files of the columns of tables, which have no rows.
+    fn remove_descriptions(&self) {
+        let described = self
+            .described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for table in described.iter() {
+            let folder = self.root.join(table);
+            // What is not empty stays.
+            let _ = fs::remove_file(folder.join(layout::SCHEMA_FILE));
+            let _ = fs::remove_dir(folder);
+        }
+    }
+
+    /// Writes the file of the columns of a table, once.
+    fn describe(&self, table: &str, schema: &SchemaRef) -> Result<()> {
+        let mut described = self
+            .described
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !described.contains(table) {
+            files::write_schema(&self.root, table, schema)?;
+            described.insert(table.to_owned());
+        }
+        Ok(())
     }
 
     fn write<S: Source>(
@@ -367,16 +409,15 @@ impl Dataset {
         let mut facts = self.tables.clone();
         facts.retain(|table| table.name != EVENTS.name && is_among(table.name, missing));
         if !facts.is_empty() {
-            // Empty tables have a file as well, so that engines find their columns.
             for table in &facts {
-                files.table(table.name, &table.schema())?;
+                self.describe(table.name, &table.schema())?;
             }
             recorded.write_facts(&facts, &mut |table, batch| files.write(table.name, &batch))?;
         }
         if is_among(EVENTS.name, missing) {
             let by_provider = self.by_provider;
             if !by_provider {
-                files.table(EVENTS.name, &EVENTS.schema())?;
+                self.describe(EVENTS.name, &EVENTS.schema())?;
             }
             recorded.write_events(&mut |batch: RecordBatch| match by_provider {
                 true => files.write_by(EVENTS.name, "provider", &batch),
@@ -386,70 +427,34 @@ impl Dataset {
         if is_among(TYPED, missing) {
             let tables = recorded.typed()?;
             recorded.write_typed(&tables, &mut |table, batch| {
-                let folder = files::typed_folder(&table.name);
+                let folder = layout::typed_folder(&table.name);
                 files.write(&format!("{TYPED}/{folder}"), &batch)
             })?;
         }
         Ok(recorded.into_damage())
     }
-
-    /// Moves the folders of traces in the folder of a table to the data set.
-    fn move_table(&self, from: &Path, to: &Path) -> Result<()> {
-        let entries = fs::read_dir(from).map_err(|error| failed(from, error))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| failed(from, error))?;
-            let path = entry.path();
-            let name = entry.file_name();
-            let relative = to.join(&name);
-            if !name.to_string_lossy().starts_with("trace=") {
-                self.move_table(&path, &relative)?;
-                continue;
-            }
-            let target = self.root.join(&relative);
-            // A killed run may have left files there, or another layout has some.
-            remove(&target)?;
-            let parent = self.root.join(to);
-            fs::create_dir_all(&parent).map_err(|error| failed(&parent, error))?;
-            fs::rename(&path, &target).map_err(|error| failed(&target, error))?;
-        }
-        Ok(())
-    }
 }
 
-/// Removes the tables of a trace that its entry does not have, and its announced entry.
-fn remove_incomplete(root: &Path, trace: &str, entry: Option<&Entry>) -> Result<()> {
-    let partition = format!("trace={trace}");
-    for table in folders_in(root)? {
-        let name = table.file_name().unwrap_or_default().to_string_lossy();
-        let is_table = !name.starts_with(['.', '_']);
-        if !is_table || entry.is_some_and(|entry| is_among(&name, &entry.tables)) {
-            continue;
+/// Moves files, whose paths are from both folders, to the data set.
+fn move_all(from: &Path, root: &Path, files: &[PathBuf]) -> Result<()> {
+    for file in files {
+        let target = root.join(file);
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         }
-        remove(&table.join(&partition))?;
-        if name == TYPED {
-            for kind in folders_in(&table)? {
-                remove(&kind.join(&partition))?;
-            }
-        }
+        fs::rename(from.join(file), &target).map_err(|error| failed(&target, error))?;
     }
-    let announced = entry::announced_path(root, trace);
-    match fs::remove_file(&announced) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&announced, error)),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
-/// The folders in a folder.
-fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
-        let entry = entry.map_err(|error| failed(folder, error))?;
-        let kind = entry.file_type().map_err(|error| failed(folder, error))?;
-        if kind.is_dir() {
-            folders.push(entry.path());
-        }
-    }
-    Ok(folders)
+/// Tables of a trace that are written and not in the data set yet.
+struct NewTables {
+    /// Their names in entries.
+    names: Vec<String>,
+    /// Their rows, by the folder of the table.
+    rows: BTreeMap<String, u64>,
+    /// Their files, from the folder of the data set.
+    files: Vec<PathBuf>,
 }
 
 /// The tables of a trace that were written.
@@ -458,14 +463,17 @@ struct WrittenTables {
     damage: Vec<Damage>,
 }
 
-/// The name of a table in the name that entries have for it: without its layout.
+/// The name of a table in the name that entries have for it, or in the path of its folder: without
+/// its layout, and without the kind of events.
 fn table_of(requested: &str) -> Option<&str> {
-    requested.split(' ').next()
+    requested.split([' ', '/']).next()
 }
 
 /// Whether a table is among the tables of an entry, in any layout.
 fn is_among(table: &str, requested: &[String]) -> bool {
-    requested.iter().any(|name| table_of(name) == Some(table))
+    requested
+        .iter()
+        .any(|name| table_of(name) == table_of(table))
 }
 
 fn failed(path: &Path, error: io::Error) -> Error {

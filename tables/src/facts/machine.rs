@@ -10,7 +10,7 @@ use crate::rows::{code, images, losses, processes, sessions, threads, traces};
 pub(super) fn write(before: &Before, options: &Options, rows: &mut Rows<'_>) {
     let machine = &before.machine;
     let selection = selection(options, machine);
-    rows.add_all(traces::traces(machine));
+    rows.add_all(traces::traces(machine, &options.about));
     rows.add_all(sessions::sessions(machine));
     if rows.wants::<processes::ProcessRow<'_>>() {
         rows.add_all(processes::processes(machine, &selection));

@@ -7,12 +7,35 @@ use crate::cell::Cell;
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
 
+/// What a row of `traces` says of the file, which its content does not say.
+///
+/// ```
+/// use etl_tables::rows::traces::AboutFile;
+///
+/// let about = AboutFile {
+///     path: "traces/orders.etl".to_owned(),
+///     ..AboutFile::default()
+/// };
+/// assert_eq!(about.size_bytes, None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AboutFile {
+    /// Its path, as it was named; empty if it is not known.
+    pub path: String,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// The SHA-256 of its bytes, as hexadecimal digits; empty if it is not known.
+    pub sha256: String,
+}
+
 /// A row of `traces`.
 #[derive(Clone, Debug)]
 pub struct TraceRow<'m> {
     machine: &'m Machine,
+    about: &'m AboutFile,
     header: &'m FileHeader,
     session: String,
+    log_file: String,
     os: String,
     clock: String,
 }
@@ -29,8 +52,26 @@ impl Row for TraceRow<'_> {
             "Name of the session that recorded it",
         );
         const BOOTED: Column = Column::time("booted", "When the computer was started");
+        const PATH: Column = Column::new("path", Kind::Text, "Path of the file, as it was named");
+        const LOG_FILE: Column = Column::new(
+            "log_file",
+            Kind::Text,
+            "Path that the session wrote to, on the computer",
+        );
+        columns.add(PATH.or_null(), |row| Cell::text(&row.about.path));
+        columns.add(
+            Column::bytes("size_bytes", "Size of the file, unpacked").or_null(),
+            |row| Cell::int(row.about.size_bytes),
+        );
+        columns.add(
+            Column::new("sha256", Kind::Text, "SHA-256 of the file, unpacked").or_null(),
+            |row| Cell::text(&row.about.sha256),
+        );
         columns.add(SESSION.or_null(), |row| {
             Cell::text(row.session.trim_end_matches('\0'))
+        });
+        columns.add(LOG_FILE.or_null(), |row| {
+            Cell::text(row.log_file.trim_end_matches('\0'))
         });
         columns.add(
             Column::count("events", "Events, as `info` counts them"),
@@ -81,6 +122,15 @@ impl Row for TraceRow<'_> {
             }
         });
         columns.add(
+            Column::new(
+                "utc_offset_minutes",
+                Kind::Int32,
+                "Minutes that the computer's standard time is ahead of UTC",
+            )
+            .unit("minutes"),
+            |row| Cell::int(Some(row.header.time_zone.bias.saturating_neg())),
+        );
+        columns.add(
             Column::new("clock", Kind::Word, "Clock of the timestamps"),
             |row| Cell::Text(&row.clock),
         );
@@ -104,9 +154,14 @@ impl Row for TraceRow<'_> {
 }
 
 /// A row for each file of a recording.
-pub fn traces(machine: &Machine) -> impl Iterator<Item = TraceRow<'_>> {
-    machine.files().iter().map(|file| TraceRow {
+pub fn traces<'m>(
+    machine: &'m Machine,
+    about: &'m AboutFile,
+) -> impl Iterator<Item = TraceRow<'m>> {
+    machine.files().iter().map(move |file| TraceRow {
         machine,
+        about,
+        log_file: String::from_utf16_lossy(&file.header.log_file_name),
         header: &file.header,
         session: String::from_utf16_lossy(&file.header.logger_name),
         os: format!("{}.{}", file.header.os_major, file.header.os_minor),

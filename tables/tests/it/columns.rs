@@ -122,9 +122,7 @@ fn columns_of_parquet_have_the_unit_and_the_meaning() {
     let Added::Written { trace, .. } = added else {
         panic!("{added:?}")
     };
-    let path = folder
-        .path()
-        .join(format!("gcs/trace={trace}/part-0.parquet"));
+    let path = folder.path().join(format!("gcs/{trace}.parquet"));
     let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
     let heap = reader
         .schema()

@@ -21,9 +21,9 @@ use crate::threads::ThreadArgs;
 /// Arguments of `etlkit export parquet`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, and many tables have
-further parts; docs/columns.md lists the tables and their columns, docs/tables.md has questions and
-the SQL that answers them. A trace whose content is already in the data set is skipped.
+The rows of a trace are in DATASET/TABLE/STEM-HASH.parquet; docs/columns.md lists the tables and
+their columns, docs/tables.md has questions and the SQL that answers them. A trace whose content is
+already in the data set is skipped. `etlkit dataset compact` packs the files of many traces.
 
 Exit codes: 0 success, 1 a trace is damaged or lacks buffers; its intact part was written, 2 error.
 
@@ -113,16 +113,14 @@ pub(super) struct ArrowArgs {
 }
 
 #[cfg(feature = "parquet")]
+pub(in crate::commands) use write::open_dataset;
+#[cfg(feature = "parquet")]
 pub(super) use write::{arrow, parquet};
 
 /// The failure in a build without the libraries of Arrow and Parquet, which are large.
 #[cfg(not(feature = "parquet"))]
-fn missing(format: &str) -> Failure {
-    Failure::new(
-        format!("export {format}"),
-        "this etlkit was built without it",
-    )
-    .hint(
+pub(in crate::commands) fn missing(command: &str) -> Failure {
+    Failure::new(command, "this etlkit was built without it").hint(
         "the programs of a release and the Python package have it; or build one that has it: \
          `cargo install --path cli --features parquet`, or `cargo run --release --features parquet \
          --bin etlkit -- export ...`",
@@ -131,10 +129,10 @@ fn missing(format: &str) -> Failure {
 
 #[cfg(not(feature = "parquet"))]
 pub(super) fn parquet(_: &ParquetArgs) -> Result<Outcome, Failure> {
-    Err(missing("parquet"))
+    Err(missing("export parquet"))
 }
 
 #[cfg(not(feature = "parquet"))]
 pub(super) fn arrow(_: &ArrowArgs) -> Result<Outcome, Failure> {
-    Err(missing("arrow"))
+    Err(missing("export arrow"))
 }

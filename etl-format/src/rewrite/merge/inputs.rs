@@ -98,6 +98,7 @@ pub(super) struct Inputs<S: Source> {
     first: usize,
     /// Lost events that the inputs count.
     events_lost: Vec<u32>,
+    omits_headers: bool,
 }
 
 struct Reader<S: Source> {
@@ -140,7 +141,13 @@ impl<S: Source> Inputs<S> {
             relations,
             first,
             events_lost,
+            omits_headers: false,
         }
+    }
+
+    /// Leaves out the header events of all inputs.
+    pub fn omit_headers(&mut self) {
+        self.omits_headers = true;
     }
 
     /// The partition in buffer 0 of the input that began first, for buffer 0 of the merged trace.
@@ -269,7 +276,7 @@ impl<S: Source> Inputs<S> {
             };
             self.readers.push(Reader {
                 relation: *relation,
-                keeps_header: !header.mode.has(LogFileMode::RELOG),
+                keeps_header: !self.omits_headers && !header.mode.has(LogFileMode::RELOG),
                 count: 0,
                 notes: trace.notes().to_vec(),
                 flagged: Flagged::of(trace.buffers()),

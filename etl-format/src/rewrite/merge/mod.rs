@@ -20,8 +20,9 @@
 //! * The records of the inputs' buffers 0 (header event, group masks, partition, build) become
 //!   ordinary records of processor 0. The partition of the first input is also in the new buffer 0.
 //!   The header event says when the session of the input began and ended, so that a gap between
-//!   two sessions remains visible. Mergers of Windows omit it. An input that is itself merged has
-//!   the header events of its sessions, and its own is omitted, since it spans all of them.
+//!   two sessions remains visible. Mergers of Windows omit it ([`Merger::omit_headers`]). An input
+//!   that is itself merged has the header events of its sessions, and its own is omitted, since it
+//!   spans all of them.
 //! * All timestamps are of one clock. Inputs with this clock keep their timestamps. Timestamps of
 //!   other inputs are converted with the start and the frequency of both clocks ([`Relation`]), in
 //!   the records' headers and in known payloads (stacks, interrupts, hard faults, disk times).
@@ -104,6 +105,7 @@ pub struct Merger<'f> {
     compressor: Option<BufferCompressor>,
     made_at: Option<FileTime>,
     max_memory: u64,
+    omits_headers: bool,
     on_record: Callback<OnRecord<'f>>,
 }
 
@@ -132,6 +134,7 @@ impl<'f> Merger<'f> {
             compressor: None,
             made_at: None,
             max_memory: MAX_MEMORY,
+            omits_headers: false,
             on_record: Callback::default(),
         }
     }
@@ -186,6 +189,14 @@ impl<'f> Merger<'f> {
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.max_memory = bytes;
+        self
+    }
+
+    /// Omits the header events of the inputs, as mergers of Windows do: then the merged trace does
+    /// not say when its sessions began and ended.
+    #[must_use]
+    pub fn omit_headers(mut self) -> Self {
+        self.omits_headers = true;
         self
     }
 
@@ -263,6 +274,9 @@ impl<'f> Merger<'f> {
             clocks.first(),
             events_lost,
         );
+        if self.omits_headers {
+            inputs.omit_headers();
+        }
         if let Some(partition) = inputs.partition()? {
             config.add_header_record(&Raw {
                 bytes: &partition,

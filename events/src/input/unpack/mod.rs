@@ -4,12 +4,12 @@ mod archive;
 mod guard;
 mod zst;
 
-use std::io::{BufReader, Cursor, Read, Seek};
+use std::io::{BufReader, Cursor, Read};
 
 use etl_format::read::Spooled;
 use flate2::bufread::MultiGzDecoder;
 
-use super::bytes::{Bytes, spool};
+use super::bytes::{Bytes, ReadSeek, spool};
 use super::error::Error;
 use super::packing::{Content, Packing, Unpacker};
 use guard::{Count, Counted, Guard};
@@ -19,9 +19,12 @@ pub(super) fn unpack(bytes: Bytes, packing: Packing, options: &Unpacker) -> Resu
     let limit = options.max_unpacked;
     if packing == Packing::Zip {
         // The directory of an archive is at its end.
-        let archive: Box<dyn Seekable> = match bytes.whole_within(limit)? {
-            Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
-            Spooled::File(file) => Box::new(file.into_inner()),
+        let archive: Box<dyn ReadSeek> = match bytes {
+            Bytes::Seekable(reader) => reader,
+            bytes => match bytes.whole_within(limit)? {
+                Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
+                Spooled::File(file) => Box::new(file.into_inner()),
+            },
         };
         let member = options.member.as_deref();
         return archive::with_member(archive, member, limit, |member, bytes| {
@@ -58,10 +61,6 @@ pub(super) fn unpack(bytes: Bytes, packing: Packing, options: &Unpacker) -> Resu
     })
 }
 
-/// A reader that can seek.
-trait Seekable: Read + Seek {}
-impl<T: Read + Seek> Seekable for T {}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -93,8 +92,16 @@ mod tests {
         out.finish().unwrap().into_inner()
     }
 
-    /// The unpacked bytes, or the error.
+    /// The unpacked bytes, or the error. They are the same from a pipe and from a reader that can
+    /// seek.
     fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
+        let unpacked = unpack_bytes(packed, Bytes::Pipe(Box::new(Cursor::new(packed.to_vec()))));
+        let seekable = Bytes::Seekable(Box::new(Cursor::new(packed.to_vec())));
+        assert_eq!(unpack_bytes(packed, seekable), unpacked);
+        unpacked
+    }
+
+    fn unpack_bytes(packed: &[u8], bytes: Bytes) -> Result<Vec<u8>, String> {
         let packing = Packing::of(packed).ok_or("not packed")?;
         let options = Unpacker {
             max_unpacked: Some(1 << 20),
@@ -108,7 +115,6 @@ mod tests {
         let text =
             |error: Error| format!("{error}\nhint: {}", error.hint(names).unwrap_or_default());
         let mut out = Vec::new();
-        let bytes = Bytes::Pipe(Box::new(Cursor::new(packed.to_vec())));
         let unpacked = super::unpack(bytes, packing, &options).map_err(text)?;
         let mut stream = unpacked.bytes.reader().map_err(|e| e.to_string())?;
         stream.read_to_end(&mut out).map_err(|e| text(e.into()))?;

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// Folders of builds and of packages by others.
+const SKIPPED: [&str; 4] = ["dist", "node_modules", "out", "target"];
+
 /// Every file with one of these endings below a folder, sorted, in paths from the root.
 pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     let root = etl_test_support::root();
@@ -12,7 +15,7 @@ pub fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() {
-                if !name.starts_with('.') && name != "target" && name != "out" {
+                if !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
                     folders.push(path);
                 }
             } else if endings.iter().any(|ending| name.ends_with(ending)) {

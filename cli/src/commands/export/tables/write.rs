@@ -154,7 +154,9 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
             Err(failure) => failures.push(failure),
         }
     }
-    dataset.finish();
+    if let Err(error) = dataset.finish() {
+        failures.push(failure(&args.output.display().to_string(), &error));
+    }
     drop(unfinished);
     if !was_there {
         // Succeeds only if it is empty: no trace could be added.
@@ -253,14 +255,7 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
         return Err(Failure::new(&name, "this is a file")
             .hint("a data set is a directory: choose another name"));
     }
-    let opened = match Dataset::open(&args.output) {
-        Err(etl_tables::Error::Locked(_)) => {
-            stderr_line!("note: {name}: another process writes to this data set; waiting for it");
-            Dataset::open_when_free(&args.output)
-        }
-        opened => opened,
-    };
-    let mut dataset = opened.map_err(|error| failure(&name, &error))?.codec(codec);
+    let mut dataset = open_dataset(&args.output)?.codec(codec);
     if args.typed {
         dataset = dataset.typed_tables();
     }
@@ -275,6 +270,19 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     dataset
         .selection(selection_words(args)?.join(" "))
         .map_err(|error| failure(&name, &error))
+}
+
+/// Opens a data set, once no other process has it.
+pub(in crate::commands) fn open_dataset(path: &Path) -> Result<Dataset, Failure> {
+    let name = path.display().to_string();
+    let opened = match Dataset::open(path) {
+        Err(etl_tables::Error::Locked(_)) => {
+            stderr_line!("note: {name}: another process writes to this data set; waiting for it");
+            Dataset::open_when_free(path)
+        }
+        opened => opened,
+    };
+    opened.map_err(|error| failure(&name, &error))
 }
 
 /// The options that determine the rows. Files with definitions are included with the hash of their

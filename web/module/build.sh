@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Builds the libraries for WebAssembly (wasm32-unknown-unknown), unchanged, and a module that
-# verifies a trace from memory (tests/wasm). Prints the size of the module.
+# Builds the libraries for WebAssembly (wasm32-unknown-unknown), unchanged, as the module of the page
+# and of the npm package (web/module). Prints the size of the module.
 #
-#   tests/wasm/build.sh [--test]
+#   web/module/build.sh [--quick] [--test]
+#
+# --quick: a build that takes less time, for work on the page; the module is larger and slower.
 #
 # --test: runs the module in Node.js over the real traces and the corpus, and compares its reports
 # with the native etlverify, byte for byte.
@@ -21,11 +23,14 @@ cannot() {
 }
 
 test=no
-case ${1:-} in
-  '') ;;
-  --test) test=yes ;;
-  *) echo "wasm: unknown argument $1" >&2 && exit 1 ;;
-esac
+profile=release
+for argument in "$@"; do
+  case $argument in
+    --quick) profile=quick ;;
+    --test) test=yes ;;
+    *) echo "wasm: unknown argument $argument" >&2 && exit 1 ;;
+  esac
+done
 [ $test = no ] || command -v node >/dev/null || cannot "there is no Node.js"
 
 target=wasm32-unknown-unknown
@@ -67,10 +72,10 @@ if ! compgen -G "$(rustc --print target-libdir --target $target)/libstd-*.rlib" 
 fi
 
 directory=${WASM_TARGET_DIR:-$PWD/.cache/wasm}
-cargo fmt --check --manifest-path tests/wasm/Cargo.toml || exit 1
-env ${environment[@]+"${environment[@]}"} cargo build ${flags[@]+"${flags[@]}"} --release --locked \
-  --manifest-path tests/wasm/Cargo.toml --target $target --target-dir "$directory" || exit 1
-module=$directory/$target/release/etl_wasm.wasm
+cargo fmt --check --manifest-path web/module/Cargo.toml || exit 1
+env ${environment[@]+"${environment[@]}"} cargo build ${flags[@]+"${flags[@]}"} --profile "$profile" --locked \
+  --manifest-path web/module/Cargo.toml --target $target --target-dir "$directory" || exit 1
+module=$directory/$target/$profile/etl_wasm.wasm
 echo "wasm: $(wc -c <"$module") bytes, $(gzip -9 <"$module" | wc -c) with gzip"
 [ $test = yes ] || exit 0
 
@@ -86,4 +91,4 @@ if [ -d "$shared" ]; then
 else
   echo "wasm: no real traces in $shared" >&2
 fi
-node tests/wasm/run.mjs "$module" "$native/etlverify" "${traces[@]}"
+node web/module/run.mjs "$module" "$native/etlverify" "${traces[@]}"
