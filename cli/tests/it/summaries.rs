@@ -79,7 +79,7 @@ fn summary_of_any_trace_has_its_events_with_examples() {
             "demikernel/PktMon.etl",
             "Direction Rx, Type Ethernet, Component 59",
         ),
-        ("etl-parser/lxcore_kernel.etl", "LxpDrvFsTypeMount"),
+        ("etl-parser/lxcore_kernel.etl", "ErrorLevel=2"),
     ] {
         let path = real(file);
         let report = check_kinds(path.to_str().unwrap());

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     group_by: GroupBy,
     /// Print the call tree
-    #[arg(long, conflicts_with_all = ["focus", "group_by", "compare"])]
+    #[arg(long, conflicts_with_all = ["focus", "group_by", "compare", "normalize", "renamed"])]
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
@@ -59,7 +59,7 @@ pub(crate) struct Args {
         long,
         value_name = "TEXT",
         allow_hyphen_values = true,
-        conflicts_with_all = ["group_by", "compare"]
+        conflicts_with_all = ["group_by", "compare", "normalize", "renamed"]
     )]
     focus: Option<String>,
     /// Include the samples of idle processors

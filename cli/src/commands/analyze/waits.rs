@@ -23,10 +23,11 @@ use crate::symbols::SymbolArgs;
 #[derive(Debug, clap::Args)]
 pub(super) struct StackArgs {
     /// Group waits by a part of their stacks
-    #[arg(long, value_enum, conflicts_with_all = ["tree", "focus", "compare"])]
+    #[arg(long, value_enum)]
+    #[arg(conflicts_with_all = ["tree", "focus", "compare", "normalize", "renamed"])]
     group_by: Option<GroupBy>,
     /// Print the call tree of the waits
-    #[arg(long, conflicts_with_all = ["focus", "compare"])]
+    #[arg(long, conflicts_with_all = ["focus", "compare", "normalize", "renamed"])]
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of the time
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
