@@ -53,7 +53,8 @@ pub struct EventKind {
     pub provider: String,
     /// Its name, or its number in words.
     pub event: String,
-    /// The level of the event: 1 critical, 2 error, 3 warning, 4 information, 5 verbose; 0 if it has none.
+    /// The level of the event: 1 critical, 2 error, 3 warning, 4 information, 5 verbose; 0 if it
+    /// has none.
     pub level: u8,
     /// The message of the first event, or its fields; empty if they are not known.
     pub example: String,

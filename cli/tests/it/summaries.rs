@@ -1,5 +1,5 @@
-//! `etlkit analyze summary` of traces of any kind, and `symbols list --missing`, against the printed
-//! events and the identities of PDBs.
+//! `etlkit analyze summary` of traces of any kind, and `symbols list --missing`, against the
+//! printed events and the identities of PDBs.
 
 use std::collections::BTreeMap;
 use std::path::Path;

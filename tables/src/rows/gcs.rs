@@ -409,28 +409,6 @@ impl Row for GcProcessRow<'_> {
     });
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
-        const COLLECTIONS: Column = Column::count("collections", "Garbage collections").sum(
-            "collections_delta",
-            "collections_before",
-            "collections_after",
-        );
-        const GEN0: Column = Column::count("gen0", "Collections of generation 0").sum(
-            "gen0_delta",
-            "gen0_before",
-            "gen0_after",
-        );
-        const GEN1: Column = Column::count("gen1", "Collections of generation 1").sum(
-            "gen1_delta",
-            "gen1_before",
-            "gen1_after",
-        );
-        const GEN2: Column = Column::count("gen2", "Collections of generation 2").sum(
-            "gen2_delta",
-            "gen2_before",
-            "gen2_after",
-        );
-        const INDUCED: Column = Column::count("induced", "Collections that the program asked for")
-            .sum("induced_delta", "induced_before", "induced_after");
         const ALLOCATED: Column = Column::bytes(
             "allocated_bytes",
             "Sum of what is known to be allocated before the collections; null if nothing is known",
@@ -457,21 +435,7 @@ impl Row for GcProcessRow<'_> {
         )
         .sum("suspend_delta_us", "suspend_before_us", "suspend_after_us");
         add_process(columns);
-        columns.add(COLLECTIONS.heading("gcs"), |row| {
-            Cell::int(Some(row.collections))
-        });
-        columns.add(GEN0.heading("gen 0"), |row| {
-            Cell::int(row.generations.first().copied())
-        });
-        columns.add(GEN1.heading("gen 1"), |row| {
-            Cell::int(row.generations.get(1).copied())
-        });
-        columns.add(GEN2.heading("gen 2"), |row| {
-            Cell::int(row.generations.get(2).copied())
-        });
-        columns.add(INDUCED.heading("induced"), |row| {
-            Cell::int(Some(row.induced))
-        });
+        add_generations(columns);
         columns.add(ALLOCATED.or_null().heading("allocated"), |row| {
             Cell::int(row.allocated)
         });
@@ -489,6 +453,50 @@ impl Row for GcProcessRow<'_> {
         });
         add_durations(columns);
     }
+}
+
+/// How many collections there were, by generation and cause.
+fn add_generations<'m, C: Columns<GcProcessRow<'m>>>(columns: &mut C) {
+    const COLLECTIONS: Column = Column::count("collections", "Garbage collections").sum(
+        "collections_delta",
+        "collections_before",
+        "collections_after",
+    );
+    const GEN0: Column = Column::count("gen0", "Collections of generation 0").sum(
+        "gen0_delta",
+        "gen0_before",
+        "gen0_after",
+    );
+    const GEN1: Column = Column::count("gen1", "Collections of generation 1").sum(
+        "gen1_delta",
+        "gen1_before",
+        "gen1_after",
+    );
+    const GEN2: Column = Column::count("gen2", "Collections of generation 2").sum(
+        "gen2_delta",
+        "gen2_before",
+        "gen2_after",
+    );
+    const INDUCED: Column = Column::count("induced", "Collections that the program asked for").sum(
+        "induced_delta",
+        "induced_before",
+        "induced_after",
+    );
+    columns.add(COLLECTIONS.heading("gcs"), |row| {
+        Cell::int(Some(row.collections))
+    });
+    columns.add(GEN0.heading("gen 0"), |row| {
+        Cell::int(row.generations.first().copied())
+    });
+    columns.add(GEN1.heading("gen 1"), |row| {
+        Cell::int(row.generations.get(1).copied())
+    });
+    columns.add(GEN2.heading("gen 2"), |row| {
+        Cell::int(row.generations.get(2).copied())
+    });
+    columns.add(INDUCED.heading("induced"), |row| {
+        Cell::int(Some(row.induced))
+    });
 }
 
 /// The sums of rows by process. `time` is the selected time, in 100 ns.

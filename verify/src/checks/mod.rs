@@ -146,8 +146,8 @@ impl Facts {
         self.is_event_pipe() && files.any(|file| file.notes.contains(&Note::Unclosed))
     }
 
-    /// Sessions that may have recorded the CLR: the sessions of the files, or of the files that were
-    /// merged.
+    /// Sessions that may have recorded the CLR: the sessions of the files, or of the files that
+    /// were merged.
     pub fn clr_sessions(&self) -> Vec<&Session> {
         let files = self.machine.files().iter();
         let sessions = files.flat_map(FileFacts::recorded_sessions);
