@@ -72,7 +72,7 @@ def of_polars(frame):
 
 check(of_polars(pl.read_ipc("events.arrow")), "Arrow file in Polars")
 check(of_polars(pl.read_ipc_stream("events.arrows")), "Arrow stream in Polars")
-parquet = "set/events/*/*.parquet"
+parquet = "set/events/*.parquet"
 check(of_polars(pl.read_parquet(parquet).sort("sequence")), "Parquet in Polars")
 result = duckdb.connect().execute(
     f"SELECT * EXCLUDE (time), epoch_us(time) AS us FROM read_parquet('{parquet}') ORDER BY sequence"

@@ -173,11 +173,8 @@ fn data_sets_are_packed_checked_and_shortened() {
     assert_eq!(removed.out, format!("{}: removed\n", traces[0]));
     let unknown = etlkit(path, &["dataset", "remove", "set", &traces[0]]);
     assert_eq!(unknown.code, 2);
-    assert!(
-        unknown.err.contains("the nearest name is"),
-        "{}",
-        unknown.err
-    );
+    let reason = "the data set has no trace with this name";
+    assert!(unknown.err.contains(reason), "{}", unknown.err);
     assert_eq!(etlkit(path, &["dataset", "check", "set"]).code, 0);
 
     let files = fs::read_dir(path.join("set/events")).unwrap();

@@ -386,9 +386,9 @@ impl Dataset {
             .described
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if !described.contains(table) {
+        // A file that cannot be written has a folder to remove all the same.
+        if described.insert(table.to_owned()) {
             files::write_schema(&self.root, table, schema)?;
-            described.insert(table.to_owned());
         }
         Ok(())
     }
