@@ -67,7 +67,7 @@ def main():
         frame = spark.read.format("etl").option("table", table).load(pattern)
         assert frame.rdd.getNumPartitions() == len(TRACES)
         frame.createOrReplaceTempView("T")
-        files = str(WORK / "dataset" / table / "*" / "*.parquet")
+        files = str(WORK / "dataset" / table / "*.parquet")
         duckdb.sql(f"create or replace view T as select * from read_parquet('{files}')")
         if table == "events":
             ours, theirs = spark.sql(EVENTS).collect(), duckdb.sql(EVENTS).fetchall()
@@ -89,7 +89,7 @@ def main():
         source = spark.read.format("etl").option("columns", "time,event,id,filetime")
         return source.option("pushdown", "true").load(pattern)
 
-    files = f"{WORK}/dataset/events/*/*.parquet"
+    files = f"{WORK}/dataset/events/*.parquet"
     duckdb.sql(f"create or replace view T as select * from read_parquet('{files}')")
     middle = duckdb.sql("select median(filetime)::bigint, median(time) from T").fetchall()[0][1]
     for name, ours, theirs in [
