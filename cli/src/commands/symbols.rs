@@ -71,10 +71,6 @@ const PUBLIC_SERVER: &str = "https://msdl.microsoft.com/download/symbols";
 
 /// How missing PDBs are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[cfg_attr(
-    not(feature = "symbols"),
-    expect(dead_code, reason = "this build lists no PDBs")
-)]
 enum MissingLines {
     /// Paths on a symbol server, one a line
     Paths,
