@@ -12,10 +12,11 @@ use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Compression;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 
-use super::files::{Codec, TRACES_KEY, properties, traces_of, unwritten};
+use super::files::{TRACES_KEY, properties, traces_of, unwritten};
 use super::journal::Replacement;
 use super::layout::{PACKED, files_in, table_folders};
 use super::{Dataset, Hash, UNFINISHED, failed, remove_folder};
@@ -60,6 +61,7 @@ pub(super) struct DataFile {
     pub path: PathBuf,
     pub bytes: u64,
     schema: SchemaRef,
+    compression: Compression,
     /// The earliest time of its rows, if they have one.
     first: Option<i64>,
     /// Its rows by trace, as it states them.
@@ -89,6 +91,7 @@ impl DataFile {
             path: path.to_owned(),
             bytes,
             schema: Arc::clone(reader.schema()),
+            compression: compression(metadata),
             first: first_time(metadata),
             traces,
         })
@@ -101,6 +104,15 @@ impl DataFile {
         reader
             .and_then(ParquetRecordBatchReaderBuilder::build)
             .map_err(|error| unwritten(&self.path, error))
+    }
+}
+
+/// How the pages of a file are compressed.
+fn compression(metadata: &ParquetMetaData) -> Compression {
+    let columns = metadata.row_groups().first().map(|group| group.columns());
+    match columns.and_then(<[_]>::first) {
+        Some(column) => column.compression(),
+        None => Compression::UNCOMPRESSED,
     }
 }
 
@@ -124,7 +136,8 @@ fn first_time(metadata: &ParquetMetaData) -> Option<i64> {
 }
 
 impl Dataset {
-    /// Packs the rows of small files into large ones, table by table, in the order of their times.
+    /// Packs the rows of small files into large ones, table by table, in the order of their times,
+    /// compressed as before.
     /// Who reads meanwhile may find rows twice, until the replaced files are gone.
     ///
     /// # Errors
@@ -134,7 +147,7 @@ impl Dataset {
         let mut done = Compacted::default();
         for folder in table_folders(&self.root)? {
             for group in groups(&folder, packing)? {
-                let written = pack(&self.root, &folder, &group.files, self.codec)?;
+                let written = pack(&self.root, &folder, &group.files)?;
                 done.replaced += group.files.len() as u64;
                 done.replaced_bytes += group.bytes;
                 done.written += 1;
@@ -196,7 +209,7 @@ impl Group {
 }
 
 /// Writes the rows of files into one, which replaces them. Returns its size.
-fn pack(root: &Path, folder: &Path, files: &[DataFile], codec: Codec) -> Result<u64> {
+fn pack(root: &Path, folder: &Path, files: &[DataFile]) -> Result<u64> {
     let mut traces = BTreeMap::new();
     for file in files {
         for (trace, rows) in &file.traces {
@@ -207,7 +220,6 @@ fn pack(root: &Path, folder: &Path, files: &[DataFile], codec: Codec) -> Result<
         root,
         folder,
         files,
-        codec,
         &Kept {
             traces,
             trace: None,
@@ -225,7 +237,7 @@ pub(super) fn rewrite_without(root: &Path, file: &DataFile, trace: &str) -> Resu
         trace: Some(trace),
     };
     let files = std::slice::from_ref(file);
-    replace(root, folder, files, Codec::default(), &kept)?;
+    replace(root, folder, files, &kept)?;
     Ok(())
 }
 
@@ -237,13 +249,7 @@ struct Kept<'t> {
     trace: Option<&'t str>,
 }
 
-fn replace(
-    root: &Path,
-    folder: &Path,
-    files: &[DataFile],
-    codec: Codec,
-    kept: &Kept<'_>,
-) -> Result<u64> {
+fn replace(root: &Path, folder: &Path, files: &[DataFile], kept: &Kept<'_>) -> Result<u64> {
     let from_root = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
     let old: Vec<PathBuf> = files.iter().map(|file| from_root(&file.path)).collect();
     if kept.traces.is_empty() {
@@ -254,7 +260,7 @@ fn replace(
     let unfinished = root.join(UNFINISHED);
     fs::create_dir_all(&unfinished).map_err(|error| failed(&unfinished, error))?;
     let finished = unfinished.join("packed.parquet");
-    let bytes = write(&finished, files, codec, kept)?;
+    let bytes = write(&finished, files, kept)?;
     let replacement = Replacement {
         new: Some(from_root(&new)),
         old,
@@ -281,13 +287,14 @@ fn packed_name(folder: &Path, files: &[DataFile], kept: &Kept<'_>) -> String {
     }
 }
 
-fn write(path: &Path, files: &[DataFile], codec: Codec, kept: &Kept<'_>) -> Result<u64> {
+fn write(path: &Path, files: &[DataFile], kept: &Kept<'_>) -> Result<u64> {
     let Some(first) = files.first() else {
         return Ok(0);
     };
     let file = File::create(path).map_err(|error| failed(path, error))?;
     let schema = Arc::clone(&first.schema);
-    let writer = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties(codec)));
+    let properties = properties(first.compression);
+    let writer = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties));
     let mut writer = writer.map_err(|error| unwritten(path, error))?;
     for file in files {
         for batch in file.batches()? {

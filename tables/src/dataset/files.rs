@@ -99,11 +99,11 @@ pub(super) fn unwritten(path: &Path, error: ParquetError) -> Error {
 }
 
 /// How the files of a data set are written, with these pairs in their metadata.
-pub(super) fn properties(codec: Codec) -> WriterProperties {
+pub(super) fn properties(compression: Compression) -> WriterProperties {
     let version = crate::SCHEMA_VERSION.to_string();
     let keys = vec![KeyValue::new("etlkit.schema".to_owned(), version)];
     let mut properties = WriterProperties::builder()
-        .set_compression(codec.compression())
+        .set_compression(compression)
         .set_created_by("etlkit".to_owned())
         .set_max_row_group_row_count(Some(GROUP))
         .set_key_value_metadata(Some(keys));
@@ -130,7 +130,7 @@ pub(super) fn write_schema(root: &Path, table: &str, schema: &SchemaRef) -> Resu
     let unfinished = folder.join(format!(".{SCHEMA_FILE}"));
     fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     let file = File::create(&unfinished).map_err(|error| failed(&unfinished, error))?;
-    let properties = properties(Codec::None);
+    let properties = properties(Compression::UNCOMPRESSED);
     let writer = ArrowWriter::try_new(file, Arc::clone(schema), Some(properties));
     let closed = writer.and_then(ArrowWriter::close);
     let closed = closed.map_err(|error| unwritten(&path, error));
@@ -173,7 +173,7 @@ impl Files {
             root: root.to_owned(),
             folder: folder.to_owned(),
             trace: trace.to_owned(),
-            properties: properties(codec),
+            properties: properties(codec.compression()),
             tables: BTreeMap::new(),
             partitions: BTreeSet::new(),
             open: 0,

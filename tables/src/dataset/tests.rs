@@ -375,6 +375,24 @@ fn compact_packs_small_files_and_keeps_all_rows() {
 }
 
 #[test]
+fn packed_files_are_compressed_as_before() {
+    let root = tempfile::tempdir().unwrap();
+    let dataset = open(root.path()).codec(Codec::None);
+    for id in 0..2 {
+        add(&dataset, "t.etl", &hash_of(&trace(id)), id);
+    }
+    drop(dataset);
+    open(root.path()).compact(Packing::default()).unwrap();
+    let files = layout::files_in(&root.path().join("events")).unwrap();
+    assert_eq!(files.len(), 1);
+    let file = fs::File::open(&files[0]).unwrap();
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+    let metadata = reader.unwrap().metadata().clone();
+    let compression = metadata.row_group(0).column(0).compression();
+    assert_eq!(compression, parquet::basic::Compression::UNCOMPRESSED);
+}
+
+#[test]
 fn compact_writes_files_of_the_requested_size() {
     let root = tempfile::tempdir().unwrap();
     with_traces(root.path(), 6);
