@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Order, Record, Trace};
+use etl_format::rewrite::merge::Merger;
 use etl_test_support::{needs, trace};
 use etl_verify::{Enumeration, Report, Severity, Tally, UnresolvedCause, Verdict, Verifier};
 
@@ -378,4 +379,28 @@ fn findings_page_explains_every_finding_and_no_other() {
     for figure in [c.stacks, c.managed, c.image] {
         assert!(page.contains(&thousands(figure)), "{figure}");
     }
+}
+
+/// Two sessions of a real recording: the runtime's ended at 00:46:50.7010610, the header of the
+/// other begins at 00:46:51.1926903, and its first rundown shortly after.
+#[needs(traces)]
+#[test]
+fn merged_real_sessions_have_the_gap_between_them() {
+    let inputs = ["gcevents.etl", "gcrundownevents.etl"];
+    let inputs = inputs.map(|name| std::fs::read(trace(&format!("perfview/{name}"))).unwrap());
+    let slices = inputs.iter().map(Vec::as_slice).collect();
+    let merged = Merger::new().run(slices, Vec::new()).unwrap().output;
+    let report = Verifier::new()
+        .verify(merged.as_slice(), "merged.etl")
+        .unwrap();
+    let gap = report
+        .findings
+        .iter()
+        .find(|f| f.rule == "merge.gap")
+        .unwrap();
+    assert_eq!(
+        gap.message,
+        "the runtime session ended 0.532 s before the rundown began"
+    );
+    assert_eq!(gap.severity, Severity::Error);
 }
